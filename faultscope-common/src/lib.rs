@@ -1,0 +1,2 @@
+//! Wire types.
+#![no_std]

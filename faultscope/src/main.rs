@@ -1,0 +1,2 @@
+//! The `faultscope` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Developer tasks; `cargo xtask --help` lists them.
+fn main() {}
