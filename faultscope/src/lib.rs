@@ -1,1 +1,6 @@
-//! faultscope.
+//! faultscope: page faults, mm locks and the LRU of a live kernel.
+//!
+//! The library behind the `faultscope` binary. ARCHITECTURE.md maps the modules
+//! and the direction of their dependencies.
+
+pub mod model;

@@ -1,0 +1,432 @@
+//! The field catalogue: every column any sink shows, once.
+//!
+//! Ids are the JSON and CSV keys (with their unit suffix), titles the column
+//! heads, descriptions the help and `docs/metrics.md`.
+
+/// What the number of a field is, and so how it is formatted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Text.
+    None,
+    /// Events.
+    Events,
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Pages of the base size.
+    Pages,
+    /// A share from 0 to 1 (of one CPU: 0 to the number of CPUs).
+    Ratio,
+    /// Already a rate, events per second.
+    PerSec,
+    /// A plain number: an id, a CPU, a node.
+    Number,
+}
+
+/// How a field behaves over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Identifies the row; matched by the word filter.
+    Key,
+    /// Increment over the interval; sinks also show it per second.
+    Counter,
+    /// Level, maximum, average or ratio at the end of the interval.
+    Gauge,
+}
+
+/// One column.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Catalogue id: JSON and CSV key, sort key.
+    pub id: &'static str,
+    /// Column head, at most 12 characters.
+    pub title: &'static str,
+    /// Unit of the cell.
+    pub unit: Unit,
+    /// Key, counter or gauge.
+    pub kind: Kind,
+    /// 0 stays longest when the screen is narrow, 9 goes first.
+    pub priority: u8,
+    /// Signal of the probe catalogue that gives the field; empty: always there.
+    pub signal: &'static str,
+    /// One sentence.
+    pub description: &'static str,
+}
+
+macro_rules! fields {
+    ($($name:ident = $id:literal $title:literal $unit:ident $kind:ident $prio:literal $signal:literal $doc:literal;)*) => {
+        $(#[doc = $doc] pub static $name: Field = Field {
+            id: $id, title: $title, unit: Unit::$unit, kind: Kind::$kind,
+            priority: $prio, signal: $signal, description: $doc,
+        };)*
+        /// Every field, for help, documentation and tests.
+        pub static ALL: &[&Field] = &[$(&$name,)*];
+    };
+}
+
+fields! {
+    CPU = "cpu" "CPU" Number Key 0 "" "CPU number.";
+    CORE = "core" "CORE" Number Gauge 7 "" "Physical core of the CPU.";
+    LLC = "llc" "LLC" Number Gauge 6 "" "Last-level cache the CPU shares.";
+    NODE = "node" "NODE" Number Gauge 6 "" "NUMA node.";
+    PID = "pid" "PID" Number Key 0 "" "Process id (thread group).";
+    TID = "tid" "TID" Number Key 0 "" "Thread id.";
+    COMM = "comm" "COMM" None Key 0 "" "Name of the thread, or of the process's first thread.";
+    THREADS_N = "threads" "THR" Number Gauge 5 "" "Threads seen by our programs and still alive.";
+    CGROUP = "cgroup" "CGROUP" None Key 2 "" "Path in the hierarchy that holds the memory controller.";
+    CGROUP_ID = "cgroup_id" "CGID" Number Gauge 9 "" "Inode of the cgroup directory.";
+
+    FAULTS_N = "faults" "FAULTS" Events Counter 0 "faults" "Faults serviced, user and kernel, minor and major.";
+    FAULTS_MINOR = "faults_minor" "MINOR" Events Counter 4 "faults" "Faults less major faults.";
+    FAULTS_MAJOR = "faults_major" "MAJOR" Events Counter 1 "major_faults" "Faults that waited for a page to be read (exact, perf software event).";
+    FAULTS_USER = "faults_user" "USER" Events Counter 5 "faults" "Faults from user mode.";
+    FAULTS_KERNEL = "faults_kernel" "KERN" Events Counter 5 "faults" "Faults the kernel took on user addresses with page faults enabled.";
+    FAULTS_FIXED = "faults_fixed_up" "FIXUP" Events Counter 6 "faults" "Kernel faults with page faults disabled or on kernel addresses, repaired by the exception table; never serviced.";
+    FAULTS_READ = "faults_read" "READ" Events Counter 6 "faults" "Serviced faults on a read of a page not present.";
+    FAULTS_WRITE = "faults_write" "WRITE" Events Counter 3 "faults" "Serviced faults on a write to a page not present.";
+    FAULTS_EXEC = "faults_exec" "EXEC" Events Counter 8 "faults" "Serviced faults on an instruction fetch.";
+    FAULTS_PROT = "faults_protection" "PROT" Events Counter 4 "faults" "Serviced faults on a present page: copy-on-write, write-protect, access denied.";
+    FAULTS_PER_CPU_SEC = "faults_per_cpu_sec" "F/CPUs" PerSec Gauge 7 "faults" "Faults per second of CPU time the CPU was busy (pft's flt/cpu/s).";
+    RSS_UPDATES = "rss_updates" "RSS" Events Counter 5 "rss_stat" "RSS-counter updates.";
+    RSS_PER_FAULT = "rss_updates_per_fault" "RSS/F" Ratio Gauge 7 "rss_stat" "RSS-counter updates per serviced fault: shared-counter pressure, a bounce proxy.";
+
+    MM_READ_WAIT_NS = "mmap_lock_read_wait_ns" "MMLK-R WAIT" Ns Counter 3 "mmap_lock" "Time waited for mmap_lock for read.";
+    MM_WRITE_WAIT_NS = "mmap_lock_write_wait_ns" "MMLK-W WAIT" Ns Counter 2 "mmap_lock" "Time waited for mmap_lock for write.";
+    MM_READS = "mmap_lock_reads" "MMLK-R" Events Counter 6 "mmap_lock" "mmap_lock acquisitions for read, downgrades apart.";
+    MM_WRITES = "mmap_lock_writes" "MMLK-W" Events Counter 4 "mmap_lock" "mmap_lock acquisitions for write.";
+    MM_HOLD_W_NS = "mmap_lock_write_hold_ns" "MMLK-W HOLD" Ns Counter 5 "mmap_lock" "Time mmap_lock was held for write.";
+    MM_HOLD_R_NS = "mmap_lock_read_hold_ns" "MMLK-R HOLD" Ns Counter 7 "mmap_lock" "Time mmap_lock was held for read.";
+    LRU_WAIT_NS = "lru_lock_wait_ns" "LRULK WAIT" Ns Counter 3 "contention" "Time in contended waits for an lru_lock.";
+    OTHER_WAIT_NS = "other_lock_wait_ns" "OTHER WAIT" Ns Counter 6 "contention" "Time in contended waits for locks other than mmap_lock and lru_lock.";
+    LOCK_WAITS = "lock_waits" "LOCKWAITS" Events Counter 4 "contention" "Contended waits for any lock.";
+    LOCK_WAIT_NS = "lock_wait_ns" "LOCK WAIT" Ns Counter 2 "contention" "Time in contended waits for any lock.";
+    HANDOFF_RATIO = "mmap_lock_handoff_ratio" "HANDOFF" Ratio Gauge 5 "mmap_lock" "Share of mmap_lock acquisitions whose previous acquisition was on another CPU: a bounce proxy.";
+    HANDOFFS = "mmap_lock_handoffs" "HANDOFFS" Events Counter 5 "mmap_lock" "mmap_lock acquisitions whose previous acquisition was on another CPU: a bounce proxy.";
+    SHARE_EXPECTED = "sharing_expected_per_sec" "SHARE/s" PerSec Gauge 6 "faults" "Bounce proxy: rate at which successive faults of the address space fall on different CPUs if their order is random.";
+    SHARE_BOUND = "sharing_bound_per_sec" "BOUND/s" PerSec Gauge 8 "faults" "Bounce proxy: greatest possible such rate for the same shares.";
+    SHARE_MEASURED = "sharing_measured_ratio" "MEASURED" Ratio Gauge 8 "faults" "Bounce proxy: share of successive faults on different CPUs, measured in a window of at most 10 ms per second.";
+    SHARE_EXPECTED_RATIO = "sharing_expected_ratio" "EXPECTED" Ratio Gauge 6 "faults" "Bounce proxy: 1 - sum(p_i^2) over the CPU shares p_i of the faults.";
+    SHARE_BOUND_RATIO = "sharing_bound_ratio" "BOUND" Ratio Gauge 7 "faults" "Bounce proxy: min(1, 2 (1 - max p_i)).";
+    SHARE_WINDOW = "sharing_window_faults" "WINDOW" Events Counter 9 "faults" "Faults seen inside the measuring window.";
+    CPUS_USED = "cpus_used" "CPUS" Number Gauge 5 "faults" "CPUs on which the address space faulted.";
+    MADVISE_CALLS = "madvise_calls" "MADV" Events Counter 6 "madvise" "madvise and process_madvise calls.";
+
+    CPU_BUSY = "cpu_busy_ratio" "BUSY" Ratio Gauge 4 "" "Share of the interval the CPU was neither idle nor in iowait.";
+    CPU_IDLE = "cpu_idle_ratio" "IDLE" Ratio Gauge 5 "" "Share of the interval idle.";
+    CPU_IOWAIT = "cpu_iowait_ratio" "IOWAIT" Ratio Gauge 6 "" "Share of the interval idle while a read was outstanding.";
+    CPU_STEAL = "cpu_steal_ratio" "STEAL" Ratio Gauge 5 "" "Share of the interval the hypervisor ran something else.";
+    SPIN_WAITS = "spin_waits" "SPINWAITS" Events Counter 4 "contention" "Contended spinlock waits.";
+    SPIN_WAIT_NS = "spin_wait_ns" "SPIN WAIT" Ns Counter 3 "contention" "Time in contended spinlock waits.";
+    LRU_INSERTIONS = "lru_insertions" "LRU INS" Events Counter 6 "lru" "Folios put on an LRU list; counted where the drain ran, not where the page was touched.";
+    LRU_ACTIVATIONS = "lru_activations" "LRU ACT" Events Counter 7 "lru" "Folios activated; with multi-generation LRU on this stays 0.";
+
+    ORIGIN = "origin" "ORIGIN" None Key 0 "" "user: from user mode; kernel: serviced for the kernel; fixed up; or a counter of the kernel.";
+    ACCESS = "access" "ACCESS" None Key 0 "" "read, write or instruction fetch.";
+    CAUSE = "cause" "CAUSE" None Key 0 "" "not present, or protection (page present).";
+    SHARE = "share_ratio" "SHARE" Ratio Gauge 3 "faults" "Share of all serviced faults.";
+    COMMENT = "comment" "COMMENT" None Gauge 6 "" "What to know about the row.";
+
+    SUBJECT = "subject" "WHAT" None Key 0 "" "What the row counts.";
+    SOURCE = "source" "SOURCE" None Key 3 "" "Where the number comes from.";
+    EVENTS = "events" "EVENTS" Events Counter 0 "" "Events in the interval.";
+    TOTAL = "total" "TOTAL" Events Gauge 5 "" "Events since attach, or the kernel's own counter.";
+
+    LOCK = "lock" "LOCK" None Key 0 "" "Lock class.";
+    MODE = "mode" "MODE" None Key 1 "" "read, write, spin, mutex or rt.";
+    OWNER = "owner" "OF" None Key 0 "" "mmap_lock: process that owns the address space; lru_lock: memcg the pages are charged to.";
+    ADDRESS = "address" "ADDRESS" None Gauge 9 "" "Kernel address of the lock; shown only where kernel addresses are readable.";
+    WAITS = "waits" "WAITS" Events Counter 1 "contention" "Contended waits that ended in the interval.";
+    WAIT_NS = "wait_ns" "WAIT" Ns Counter 0 "contention" "Time waited.";
+    WAIT_AVG_NS = "wait_avg_ns" "AVG" Ns Gauge 4 "contention" "Average wait.";
+    WAIT_MAX_NS = "wait_max_ns" "MAX" Ns Gauge 3 "contention" "Longest wait since attach.";
+    WAIT_P99_NS = "wait_p99_ns" "P99" Ns Gauge 5 "contention" "99th percentile of the waits of the interval (log-linear buckets, error at most 25 %).";
+    HANDOFF_SAME = "handoff_same_cpu" "SAME" Events Counter 7 "contention" "Handoffs to the CPU that had it before.";
+    HANDOFF_SMT = "handoff_smt" "SMT" Events Counter 8 "contention" "Handoffs between hardware threads of one core.";
+    HANDOFF_LLC = "handoff_llc" "LLC" Events Counter 7 "contention" "Handoffs within a last-level cache.";
+    HANDOFF_NODE = "handoff_node" "NODE" Events Counter 8 "contention" "Handoffs within a NUMA node, across caches.";
+    HANDOFF_REMOTE = "handoff_remote" "REMOTE" Events Counter 6 "contention" "Handoffs between NUMA nodes.";
+    SITE = "site" "CALL SITE" None Key 1 "" "First kernel function outside the lock code.";
+    STACK = "stack" "STACK" None Gauge 9 "" "Call chain, innermost first.";
+    HOLDER = "taker" "TAKER" None Key 0 "" "Process that takes the lock.";
+    SYSCALL = "syscall" "SYSCALL" None Key 0 "" "System call that takes the lock; `fault` outside system calls.";
+    ACQUISITIONS = "acquisitions" "TAKEN" Events Counter 1 "mmap_lock" "Times the lock was taken, downgrades apart.";
+    DOWNGRADES = "downgrades" "DOWNGR" Events Counter 6 "mmap_lock" "Write holds turned into read holds.";
+    FAILURES = "failures" "FAILED" Events Counter 6 "mmap_lock" "Failed attempts: trylock failures (never waits) and killed waiters.";
+    HOLD_NS = "hold_ns" "HOLD" Ns Counter 2 "mmap_lock" "Time held.";
+    HOLD_AVG_NS = "hold_avg_ns" "AVG HOLD" Ns Gauge 5 "mmap_lock" "Average hold.";
+    HOLD_MAX_NS = "hold_max_ns" "MAX HOLD" Ns Gauge 5 "mmap_lock" "Longest hold since attach.";
+    MM_WAITS = "mmap_lock_waits" "WAITED" Events Counter 4 "mmap_lock" "Acquisitions that took more than 10 us from asking to having.";
+    TAKER_WAIT_NS = "take_wait_ns" "TAKE" Ns Counter 1 "mmap_lock" "Time from asking for mmap_lock to having it; uncontended ones included.";
+
+    ADVICE = "advice" "ADVICE" None Key 0 "" "Advice as in madvise(2).";
+    CALL = "call" "CALL" None Key 3 "" "madvise or process_madvise.";
+    CALLS = "calls" "CALLS" Events Counter 0 "madvise" "Calls that returned in the interval.";
+    MADV_FAILURES = "madvise_failures" "FAILED" Events Counter 1 "madvise" "Calls that returned an error.";
+    MADV_BYTES = "madvise_bytes" "BYTES" Bytes Counter 1 "madvise" "Bytes of successful calls: the length asked for, or what process_madvise returned.";
+    MADV_NS = "madvise_ns" "TIME" Ns Counter 2 "madvise" "Time in the calls.";
+    MADV_AVG_NS = "madvise_avg_ns" "AVG" Ns Gauge 3 "madvise" "Average duration.";
+    MADV_MAX_NS = "madvise_max_ns" "MAX" Ns Gauge 4 "madvise" "Longest call since attach.";
+
+    PROGRAM = "program" "PROGRAM" None Key 0 "" "Our BPF program.";
+    ATTACHED_TO = "attached_to" "ATTACHED TO" None Key 2 "" "Hook, or why it is not attached.";
+    RUNS = "runs" "RUNS" Events Counter 1 "" "Runs, where kernel run-time statistics are on.";
+    NS_PER_RUN = "ns_per_run" "NS/RUN" Ns Gauge 2 "" "Average run time incl. about 30 ns of the statistics themselves.";
+    RUN_RATIO = "run_ratio" "CPU" Ratio Gauge 1 "" "Run time over one CPU.";
+    MISSES = "recursion_misses" "MISSED" Events Counter 3 "" "Runs the kernel skipped because the program was already running on that CPU.";
+
+    LOSS = "loss" "LOSS" None Key 0 "" "Loss counter or map.";
+    LOST = "lost" "LOST" Events Counter 0 "" "Events lost in the interval.";
+    LOST_TOTAL = "lost_total" "TOTAL" Events Gauge 1 "" "Events lost since attach, or entries in the map.";
+    CAPACITY = "capacity" "CAPACITY" Number Gauge 3 "" "Entries the map can hold.";
+
+    OVERVIEW_FROM = "from" "FROM" None Key 0 "" "View the row comes from.";
+    VALUE = "value" "VALUE" Number Gauge 0 "" "The row's first figure, in the unit given.";
+    UNIT_NAME = "unit" "UNIT" None Key 1 "" "Unit of the figure.";
+}
+
+/// Columns of the Overview.
+pub static OVERVIEW: &[&Field] = &[&OVERVIEW_FROM, &SUBJECT, &VALUE, &UNIT_NAME, &COMMENT];
+/// Columns of the CPU view.
+pub static CPUS: &[&Field] = &[
+    &CPU,
+    &NODE,
+    &LLC,
+    &CORE,
+    &FAULTS_N,
+    &FAULTS_MAJOR,
+    &FAULTS_USER,
+    &FAULTS_KERNEL,
+    &FAULTS_FIXED,
+    &FAULTS_PER_CPU_SEC,
+    &LOCK_WAITS,
+    &LOCK_WAIT_NS,
+    &SPIN_WAITS,
+    &SPIN_WAIT_NS,
+    &MM_READS,
+    &MM_WRITES,
+    &HANDOFFS,
+    &RSS_UPDATES,
+    &RSS_PER_FAULT,
+    &LRU_INSERTIONS,
+    &LRU_ACTIVATIONS,
+    &CPU_BUSY,
+    &CPU_IDLE,
+    &CPU_IOWAIT,
+    &CPU_STEAL,
+];
+/// Columns of the process table.
+pub static PROCESSES: &[&Field] = &[
+    &PID,
+    &COMM,
+    &FAULTS_N,
+    &FAULTS_MAJOR,
+    &FAULTS_MINOR,
+    &FAULTS_WRITE,
+    &FAULTS_READ,
+    &FAULTS_EXEC,
+    &FAULTS_PROT,
+    &FAULTS_USER,
+    &FAULTS_KERNEL,
+    &FAULTS_FIXED,
+    &MM_WRITE_WAIT_NS,
+    &MM_READ_WAIT_NS,
+    &LRU_WAIT_NS,
+    &OTHER_WAIT_NS,
+    &LOCK_WAITS,
+    &MM_WRITES,
+    &MM_READS,
+    &MM_HOLD_W_NS,
+    &MM_HOLD_R_NS,
+    &RSS_UPDATES,
+    &RSS_PER_FAULT,
+    &MADVISE_CALLS,
+    &SHARE_EXPECTED,
+    &THREADS_N,
+    &CGROUP,
+];
+/// Columns of the thread table.
+pub static THREADS: &[&Field] = &[
+    &TID,
+    &PID,
+    &COMM,
+    &FAULTS_N,
+    &FAULTS_MAJOR,
+    &FAULTS_MINOR,
+    &FAULTS_WRITE,
+    &FAULTS_READ,
+    &FAULTS_EXEC,
+    &FAULTS_PROT,
+    &FAULTS_USER,
+    &FAULTS_KERNEL,
+    &FAULTS_FIXED,
+    &MM_WRITE_WAIT_NS,
+    &MM_READ_WAIT_NS,
+    &LRU_WAIT_NS,
+    &OTHER_WAIT_NS,
+    &LOCK_WAITS,
+    &MM_WRITES,
+    &MM_READS,
+    &MM_HOLD_W_NS,
+    &MM_HOLD_R_NS,
+    &RSS_UPDATES,
+    &RSS_PER_FAULT,
+    &MADVISE_CALLS,
+    &CGROUP,
+];
+/// Columns of the cgroup table.
+pub static CGROUPS: &[&Field] = &[
+    &CGROUP,
+    &FAULTS_N,
+    &FAULTS_MAJOR,
+    &FAULTS_MINOR,
+    &FAULTS_WRITE,
+    &FAULTS_READ,
+    &FAULTS_EXEC,
+    &FAULTS_PROT,
+    &FAULTS_USER,
+    &FAULTS_KERNEL,
+    &FAULTS_FIXED,
+    &MM_WRITE_WAIT_NS,
+    &MM_READ_WAIT_NS,
+    &LRU_WAIT_NS,
+    &OTHER_WAIT_NS,
+    &LOCK_WAITS,
+    &MM_WRITES,
+    &MM_READS,
+    &MM_HOLD_W_NS,
+    &MM_HOLD_R_NS,
+    &RSS_UPDATES,
+    &RSS_PER_FAULT,
+    &MADVISE_CALLS,
+    &THREADS_N,
+    &CGROUP_ID,
+];
+/// Columns of the fault-kind table.
+pub static FAULT_KINDS: &[&Field] = &[&ORIGIN, &ACCESS, &CAUSE, &FAULTS_N, &SHARE, &COMMENT];
+/// Columns of the address-space table.
+pub static SPACES: &[&Field] = &[
+    &PID,
+    &COMM,
+    &FAULTS_N,
+    &CPUS_USED,
+    &SHARE_EXPECTED_RATIO,
+    &SHARE_BOUND_RATIO,
+    &SHARE_MEASURED,
+    &SHARE_WINDOW,
+    &SHARE_EXPECTED,
+    &SHARE_BOUND,
+    &HANDOFF_RATIO,
+    &RSS_PER_FAULT,
+];
+/// Columns of the LRU view.
+pub static LRU: &[&Field] = &[&SUBJECT, &EVENTS, &TOTAL, &SOURCE, &COMMENT];
+/// Columns of the lock table.
+pub static LOCKS: &[&Field] = &[
+    &LOCK,
+    &MODE,
+    &OWNER,
+    &SITE,
+    &WAITS,
+    &WAIT_NS,
+    &WAIT_AVG_NS,
+    &WAIT_MAX_NS,
+    &WAIT_P99_NS,
+    &NODE,
+    &HANDOFF_SAME,
+    &HANDOFF_SMT,
+    &HANDOFF_LLC,
+    &HANDOFF_NODE,
+    &HANDOFF_REMOTE,
+    &CGROUP_ID,
+    &ADDRESS,
+];
+/// Columns of the taker table.
+pub static HOLDERS: &[&Field] = &[
+    &HOLDER,
+    &PID,
+    &OWNER,
+    &SYSCALL,
+    &MODE,
+    &ACQUISITIONS,
+    &HOLD_NS,
+    &HOLD_AVG_NS,
+    &HOLD_MAX_NS,
+    &TAKER_WAIT_NS,
+    &MM_WAITS,
+    &WAIT_MAX_NS,
+    &DOWNGRADES,
+    &FAILURES,
+    &HANDOFF_RATIO,
+    &HANDOFF_SAME,
+    &HANDOFF_SMT,
+    &HANDOFF_LLC,
+    &HANDOFF_NODE,
+    &HANDOFF_REMOTE,
+];
+/// Columns of the call-site table.
+pub static SITES: &[&Field] = &[
+    &SITE,
+    &LOCK,
+    &MODE,
+    &WAITS,
+    &WAIT_NS,
+    &WAIT_AVG_NS,
+    &WAIT_MAX_NS,
+    &STACK,
+];
+/// Columns of the waiter table.
+pub static WAITERS: &[&Field] = &[&PID, &COMM, &LOCK, &WAITS, &WAIT_NS, &WAIT_AVG_NS, &CGROUP];
+/// Columns of the madvise view.
+pub static MADVISE: &[&Field] = &[
+    &PID,
+    &COMM,
+    &ADVICE,
+    &CALL,
+    &CALLS,
+    &MADV_FAILURES,
+    &MADV_BYTES,
+    &MADV_NS,
+    &MADV_AVG_NS,
+    &MADV_MAX_NS,
+];
+/// Columns of the program table.
+pub static PROGRAMS: &[&Field] = &[
+    &PROGRAM,
+    &ATTACHED_TO,
+    &RUNS,
+    &NS_PER_RUN,
+    &RUN_RATIO,
+    &MISSES,
+];
+/// Columns of the loss and map table.
+pub static LOSSES: &[&Field] = &[&LOSS, &LOST, &LOST_TOTAL, &CAPACITY, &COMMENT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_carry_their_unit() {
+        for (i, f) in ALL.iter().enumerate() {
+            assert!(
+                ALL[..i].iter().all(|g| g.id != f.id),
+                "{} stands twice",
+                f.id
+            );
+            assert!(f.title.len() <= 12, "{}: title too long", f.id);
+            assert!(f.description.ends_with('.'), "{}: not a sentence", f.id);
+            let suffix = match f.unit {
+                Unit::Ns => "_ns",
+                Unit::Bytes => "_bytes",
+                Unit::PerSec => "_sec",
+                _ => "",
+            };
+            assert!(
+                f.id.ends_with(suffix) || f.id == "ns_per_run",
+                "{} lacks its unit suffix",
+                f.id
+            );
+        }
+    }
+}
