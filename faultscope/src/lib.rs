@@ -4,3 +4,4 @@
 //! and the direction of their dependencies.
 
 pub mod model;
+pub mod name;
