@@ -3,5 +3,6 @@
 //! The library behind the `faultscope` binary. ARCHITECTURE.md maps the modules
 //! and the direction of their dependencies.
 
+pub mod host;
 pub mod model;
 pub mod name;
