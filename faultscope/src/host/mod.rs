@@ -1,6 +1,7 @@
 //! What is known about the machine before anything is attached, and what the kernel's files say each tick.
 //!
 //! Every fact is yes, no or unknown, and the last two carry a sentence for the user. Parsers are pure
+//! functions on text or bytes; readers are thin and take the file-system root, so that tests pass a
 //! directory. Nothing here loads BPF, prints, or decides what to attach.
 
 pub mod btf;
@@ -12,6 +13,8 @@ pub mod mount;
 pub mod privilege;
 pub mod process;
 pub mod spinlock;
+pub mod system;
+mod system_text;
 pub mod topology;
 
 use std::fmt;
