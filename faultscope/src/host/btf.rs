@@ -33,6 +33,8 @@ pub struct Btf {
     strings: std::ops::Range<usize>,
     /// Offset of each type in the type section, by id; entry 0 stands for `void`.
     offsets: Vec<u32>,
+    /// Ids of all enums, anonymous ones included.
+    enums: Vec<u32>,
     /// (hash of the name, type id), sorted.
     names: Vec<(u32, u32)>,
 }
@@ -49,6 +51,7 @@ impl Btf {
             types,
             strings,
             offsets: Vec::new(),
+            enums: Vec::new(),
             names: Vec::new(),
         };
         btf.index()?;
@@ -60,6 +63,7 @@ impl Btf {
         // Kernel types take 24 to 32 bytes on average; growing twice costs less than a wrong guess holds.
         let mut offsets = Vec::with_capacity(self.types.len() / 32 + 1);
         let mut names = Vec::with_capacity(self.types.len() / 48);
+        let mut enums = Vec::new();
         offsets.push(0);
         let mut at = 0;
         while at < self.types.len() {
@@ -76,6 +80,9 @@ impl Btf {
                 return Err(cut);
             }
             let name = u32_at(self.type_bytes(), at).ok_or(cut)?;
+            if matches!(kind, Kind::Enum | Kind::Enum64) {
+                enums.push(id);
+            }
             if name != 0 && kind.is_indexed() {
                 names.push((hash(self.string(name).unwrap_or_default()), id));
             }
@@ -84,6 +91,7 @@ impl Btf {
         }
         names.sort_unstable();
         self.offsets = offsets;
+        self.enums = enums;
         self.names = names;
         Ok(())
     }
@@ -142,10 +150,8 @@ impl Btf {
     #[must_use]
     pub fn enum_value(&self, name: &str) -> Option<i64> {
         let mut found = None;
-        for id in 1..self.offsets.len() {
-            let Some(ty) = self.get(u32::try_from(id).ok()?) else {
-                continue;
-            };
+        for &id in &self.enums {
+            let Some(ty) = self.get(id) else { continue };
             let stride = match ty.kind {
                 Kind::Enum => 8,
                 Kind::Enum64 => 12,
@@ -153,7 +159,7 @@ impl Btf {
             };
             for index in 0..ty.vlen {
                 let at = ty.data + index * stride;
-                if self.string(self.word(at)?) != Some(name.as_bytes()) {
+                if !self.is_named(self.word(at)?, name.as_bytes()) {
                     continue;
                 }
                 let low = self.word(at + 4)?;
@@ -204,7 +210,7 @@ impl Btf {
 
     /// Returns true if the kernel has a function of this name in its BTF.
     ///
-    /// That alone does not make it attachable (traps D1, C3): inlined and `notrace` functions are listed too.
+    /// That alone does not make it attachable: inlined and `notrace` functions are listed too.
     #[must_use]
     pub fn has_function(&self, name: &str) -> bool {
         self.named(name).any(|(_, ty)| ty.kind == Kind::Func)
@@ -221,6 +227,15 @@ impl Btf {
     fn string(&self, offset: u32) -> Option<&[u8]> {
         let tail = self.image[self.strings.clone()].get(offset as usize..)?;
         tail.split(|&byte| byte == 0).next()
+    }
+
+    /// Compares without looking for the end of the stored name first; enum look-ups spend their time here.
+    fn is_named(&self, offset: u32, name: &[u8]) -> bool {
+        let tail = self.image[self.strings.clone()]
+            .get(offset as usize..)
+            .unwrap_or_default();
+        tail.strip_prefix(name)
+            .is_some_and(|rest| rest.first() == Some(&0))
     }
 
     fn get(&self, id: u32) -> Option<Type> {
@@ -247,7 +262,7 @@ impl Btf {
             .iter()
             .take_while(move |&&(hash, _)| hash == key)
             .filter_map(|&(_, id)| Some((id, self.get(id)?)))
-            .filter(move |(_, ty)| self.string(ty.name) == Some(name.as_bytes()))
+            .filter(move |(_, ty)| self.is_named(ty.name, name.as_bytes()))
     }
 
     fn member(&self, ty: &Type, index: usize) -> Option<Member> {

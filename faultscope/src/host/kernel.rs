@@ -18,7 +18,7 @@ use crate::name::scrub;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preemption {
-    /// PREEMPT_RT: a contended `spinlock_t` sleeps, so lock waits read differently (probes.md rule 10).
+    /// PREEMPT_RT: a contended `spinlock_t` sleeps, and its wait carries other contention flags.
     Realtime,
     /// PREEMPT_DYNAMIC: chosen at boot.
     Dynamic,

@@ -15,6 +15,8 @@ pub mod process;
 pub mod spinlock;
 pub mod system;
 mod system_text;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 
 use std::fmt;

@@ -143,7 +143,7 @@ fn lockdown_fact(root: &Path) -> Fact<Lockdown> {
             if mounts.iter().any(|mount| mount.fs_type == "securityfs") {
                 Fact::no("this kernel has no lockdown module")
             } else {
-                // The microVM kernel of probes.md was locked to integrity without this file being visible.
+                // A kernel seen in practice was locked to integrity without this file being visible.
                 Fact::unknown(
                     "securityfs is not mounted; \"mount -t securityfs securityfs /sys/kernel/security\" shows the state",
                 )

@@ -2,9 +2,10 @@
 //!
 //! On x86 three exist. `native` queued locks do not trace the first waiter (about 60 % of the waits are
 //! seen); `pv` queued locks trace every waiter; a `test-and-set` guest returns before the tracepoint, so
-//! spinlock waits are silent (probes.md section 2). User space cannot read the choice itself. It can repeat
-//! the kernel's decision, `kvm_spinlock_init()` in `arch/x86/kernel/kvm.c` (Linux 6.18), from the same
-//! inputs; where one is missing the answer is unknown and a sampled contention stack has to tell.
+//! spinlock waits are silent (counted on 6.12 and 6.18). User space cannot read the choice itself. It can
+//! repeat the kernel's decision, `kvm_spinlock_init()` in `arch/x86/kernel/kvm.c` (Linux 6.18), from the same
+//! inputs; where one is missing the answer is unknown and a sampled contention stack has to tell. On
+//! PREEMPT_RT all this concerns raw spinlocks only; a contended `spinlock_t` sleeps there.
 
 use std::path::Path;
 

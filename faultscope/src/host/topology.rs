@@ -13,7 +13,7 @@ use super::file::{read_number, read_text, under};
 /// The place of one possible CPU.
 ///
 /// Ids of core and cache are the lowest CPU number that shares them, which is unique on the machine, unlike
-/// `core_id`, which repeats in every package.
+/// `core_id`, which repeats in every package. For an offline CPU only the number is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CpuPlace {
     /// CPU number.
@@ -119,10 +119,13 @@ impl Topology {
             .map(|index| &self.cpus[index])
     }
 
-    /// Returns how far `a` is from `b`; `None` if either is not a possible CPU.
+    /// Returns how far `a` is from `b`; `None` if either was not online when read.
+    ///
+    /// The kernel shows no place for an offline CPU, and a wrong distance would be worse than none.
     #[must_use]
     pub fn distance(&self, a: u32, b: u32) -> Option<Distance> {
-        let (a, b) = (self.place(a)?, self.place(b)?);
+        let place = |cpu| self.place(cpu).filter(|place| place.is_online);
+        let (a, b) = (place(a)?, place(b)?);
         Some(if a.cpu == b.cpu {
             Distance::Same
         } else if a.core == b.core {

@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// The figures were read with an independent tool on the 6.18.44 microVM kernel this was developed on.
+/// The figures were read with an independent tool on the 6.18.44 kernel of the `host-6.18` fixture.
 #[test]
 fn running_kernel_gives_the_known_answers() {
     let image = std::fs::read("/sys/kernel/btf/vmlinux").expect("the tests need a kernel with BTF");
