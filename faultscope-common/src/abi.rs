@@ -1,0 +1,62 @@
+//! Number of the object's binary interface and the names and sizes of its maps.
+
+/// Interface number: raised by every change of a wire type, a map or a global.
+///
+/// The object carries a global named [`ABI_SYMBOL`]; user space refuses one
+/// without it.
+pub const ABI: u32 = 1;
+/// Name of the global that says which interface an object speaks.
+pub const ABI_SYMBOL: &str = "FAULTSCOPE_ABI_1";
+
+/// Names of the maps, equal to the statics in the BPF crate.
+pub mod map {
+    /// Array of `CpuRow`, one per possible CPU, mmapable.
+    pub const CPUS: &str = "CPUS";
+    /// Array of `ThreadRow` indexed by tid & mask, mmapable.
+    pub const THREADS: &str = "THREADS";
+    /// Array of `Pending` under the same index as `THREADS`.
+    pub const PENDING: &str = "PENDING";
+    /// Hash tid → `ThreadRow` for threads whose slot belongs to another.
+    pub const OVERFLOW: &str = "OVERFLOW";
+    /// Hash `RetiredKey` → `ThreadRow`: a row's last values before it was re-keyed.
+    pub const RETIRED: &str = "RETIRED";
+    /// Hash `SpaceKey` → u64: faults of an address space by CPU.
+    pub const SPACES: &str = "SPACES";
+    /// Array of u64 by hash of mm: CPU of the previous fault inside the window.
+    pub const SPACE_LAST: &str = "SPACE_LAST";
+    /// Hash `MmapKey` → `MmapRow`.
+    pub const MMAP: &str = "MMAP";
+    /// Array of u64 by hash of mm: CPU of the previous mmap_lock acquisition.
+    pub const MMAP_LAST: &str = "MMAP_LAST";
+    /// Array of `LockRow`, `rows_per_cpu` rows per CPU, mmapable.
+    pub const LOCKS: &str = "LOCKS";
+    /// Array of u64 by hash of the lock: CPU of the previous contended acquirer.
+    pub const LOCK_LAST: &str = "LOCK_LAST";
+    /// Array of `SpinStack`, one per possible CPU.
+    pub const SPINS: &str = "SPINS";
+    /// Array of `StackRow`, mmapable.
+    pub const STACKS: &str = "STACKS";
+    /// Array with one zeroed `ThreadRow`: the template of every insertion.
+    pub const ZERO: &str = "ZERO";
+    /// Array of scratch stacks, one per possible CPU.
+    pub const SCRATCH: &str = "SCRATCH";
+    /// Array of u64: packed place of each CPU.
+    pub const PLACES: &str = "PLACES";
+    /// Hash `MadviseKey` → `MadviseRow`.
+    pub const MADVISE: &str = "MADVISE";
+    /// Array with one `Control`, mmapable.
+    pub const CONTROL: &str = "CONTROL";
+    /// Hash tgid → 1.
+    pub const FILTER_PIDS: &str = "FILTER_PIDS";
+    /// Hash cgroup id → 1.
+    pub const FILTER_CGROUPS: &str = "FILTER_CGROUPS";
+    /// Hash 16-byte comm → 1.
+    pub const FILTER_COMMS: &str = "FILTER_COMMS";
+}
+
+/// Slots of `SPACE_LAST`, `MMAP_LAST` and `LOCK_LAST`; a power of two.
+pub const LAST_SLOTS: u32 = 4096;
+/// Slots of `STACKS`; a power of two.
+pub const STACK_SLOTS: u32 = 4096;
+/// Slots tried before a table counts as full.
+pub const PROBES: u32 = 8;

@@ -1,0 +1,40 @@
+//! Every way of losing an event, each with its own counter.
+
+macro_rules! losses {
+    ($($name:ident = $index:literal, $id:literal, $doc:literal;)*) => {
+        $(#[doc = $doc] pub const $name: usize = $index;)*
+        /// `(id, description)` of each counter, in the order of `CpuRow::losses`.
+        pub const ALL: &[(&str, &str)] = &[$(($id, $doc)),*];
+    };
+}
+
+losses! {
+    THREAD_COLLISION = 0, "thread_slot_collision",
+        "Lock waits, holds and RSS updates of threads without a row of their own, missing from the thread scopes.";
+    OVERFLOW_FULL = 1, "thread_overflow_full",
+        "Faults of threads whose row belongs to another thread, with the fall-back map full.";
+    UNATTRIBUTED = 2, "faults_unattributed",
+        "Faults of threads without a row, where none may be made; counted for their CPU only.";
+    RETIRED_FULL = 3, "retired_map_full",
+        "Events attributed to what a thread was before an exec or cgroup move, as the map of old rows is full.";
+    SPACES_FULL = 4, "space_map_full",
+        "Faults missing from the CPU shares of their address space.";
+    MMAP_FULL = 5, "mmap_map_full",
+        "mmap_lock acquisitions missing from the taker table.";
+    MMAP_NESTING = 6, "mmap_nesting_overflow",
+        "mmap_lock acquisitions nested deeper than the pairing stack.";
+    LOCKS_FULL = 7, "lock_table_full",
+        "Contended waits missing from the lock table.";
+    STACKS_FULL = 8, "stack_table_full",
+        "Contended waits whose call chain could not be kept.";
+    PAIRING_COLLISION = 9, "pairing_slot_collision",
+        "Waits and holds of threads whose pairing slot belongs to another thread.";
+    STALE_BEGIN = 10, "contention_begin_unended",
+        "Contended waits whose end was never seen.";
+    MADVISE_FULL = 11, "madvise_map_full",
+        "madvise calls missing from the madvise table.";
+}
+
+/// Number of loss counters a `CpuRow` has room for.
+pub const SLOTS: usize = 16;
+const _: () = assert!(ALL.len() <= SLOTS);

@@ -1,0 +1,59 @@
+//! mmap_lock acquisitions by address space, taker and system call.
+
+use crate::lock::DISTANCES;
+use bytemuck::{Pod, Zeroable};
+
+/// `syscall` of an acquisition made outside a system call (a page fault).
+pub const NO_SYSCALL: i32 = -1;
+/// `syscall` of an acquisition made by a kernel thread.
+pub const KERNEL_THREAD: i32 = -2;
+/// A take longer than this counts as waited, in ns.
+pub const SLOW_TAKE_NS: u64 = 10_000;
+
+/// Identity of a row.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Pod, Zeroable)]
+pub struct MmapKey {
+    /// Address of the mm; an identity, never shown.
+    pub mm: u64,
+    /// Taking process.
+    pub tgid: u32,
+    /// System call number of the taker.
+    pub syscall: i32,
+    /// 1 for write.
+    pub is_write: u32,
+    /// Padding.
+    pub _pad: u32,
+}
+
+/// Counts of a row; atomic adds.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, Pod, Zeroable)]
+pub struct MmapRow {
+    /// Acquisitions, downgrades apart.
+    pub taken: u64,
+    /// Write holds turned into read holds (in the write row).
+    pub downgraded: u64,
+    /// Failed trylocks.
+    pub trylock_failed: u64,
+    /// Waiters killed before they had the lock.
+    pub killed: u64,
+    /// Time from asking to having, ns; trylocks add nothing.
+    pub take_ns: u64,
+    /// Longest such time, ns.
+    pub take_max_ns: u64,
+    /// Takes longer than `SLOW_TAKE_NS`.
+    pub slow_takes: u64,
+    /// Holds that ended.
+    pub holds: u64,
+    /// Time held, ns; of a downgraded hold the write part, the rest in the read row.
+    pub hold_ns: u64,
+    /// Longest hold, ns.
+    pub hold_max_ns: u64,
+    /// Acquisitions by distance from the CPU of the previous acquisition.
+    pub handoffs: [u64; DISTANCES],
+    /// tgid of the mm's owner when the row was made, 0 unknown.
+    pub owner: u32,
+    /// Padding.
+    pub _pad: u32,
+}

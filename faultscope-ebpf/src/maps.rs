@@ -1,0 +1,84 @@
+//! Every map: who writes, who reads, what happens when it is full.
+//!
+//! Sizes given here are the smallest; user space sets the real ones before load.
+
+use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE,
+    macros::map,
+    maps::{Array, HashMap},
+};
+use faultscope_common::{
+    abi::{LAST_SLOTS, STACK_SLOTS},
+    config::Control,
+    cpu::CpuRow,
+    lock::{FRAMES, LockRow, SpinStack, StackRow},
+    madvise::{MadviseKey, MadviseRow},
+    mmap::{MmapKey, MmapRow},
+    thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
+};
+
+/// Written by the CPU itself; read in place. Never full.
+#[map]
+pub static CPUS: Array<CpuRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Written by the thread itself; read in place, and zeroed by user space once
+/// the thread is dead. A taken slot sends the thread to `OVERFLOW`.
+#[map]
+pub static THREADS: Array<ThreadRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Written by the thread that owns the same slot of `THREADS`.
+#[map]
+pub static PENDING: Array<Pending> = Array::with_max_entries(1, 0);
+/// Written by the thread itself. Full: `OVERFLOW_FULL`.
+#[map]
+pub static OVERFLOW: HashMap<u64, ThreadRow> = HashMap::with_max_entries(1, 0);
+/// Written once a key; deleted by user space. Full: `RETIRED_FULL`.
+#[map]
+pub static RETIRED: HashMap<RetiredKey, ThreadRow> = HashMap::with_max_entries(1, 0);
+/// Added to atomically. Full: `SPACES_FULL`.
+#[map]
+pub static SPACES: HashMap<SpaceKey, u64> = HashMap::with_max_entries(1, 0);
+/// Written by any CPU inside the window only.
+#[map]
+pub static SPACE_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
+/// Added to atomically. Full: `MMAP_FULL`.
+#[map]
+pub static MMAP: HashMap<MmapKey, MmapRow> = HashMap::with_max_entries(1, 0);
+/// Written by whoever acquires; a reused slot makes the distance unknown.
+#[map]
+pub static MMAP_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
+/// `LOCK_ROWS` rows per CPU, written by `contention_end` there; read in place.
+/// Full: `LOCKS_FULL`.
+#[map]
+pub static LOCKS: Array<LockRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Written by whoever ends a contended wait.
+#[map]
+pub static LOCK_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
+/// Spinlock waits in progress on a CPU.
+#[map]
+pub static SPINS: Array<SpinStack> = Array::with_max_entries(1, 0);
+/// Claimed by compare-and-exchange, written once. Full: `STACKS_FULL`.
+#[map]
+pub static STACKS: Array<StackRow> = Array::with_max_entries(STACK_SLOTS, BPF_F_MMAPABLE);
+/// A stack being taken on a CPU.
+#[map]
+pub static SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// Core, LLC and node of each CPU, 16 bits each; written by user space.
+#[map]
+pub static PLACES: Array<u64> = Array::with_max_entries(1, 0);
+/// Added to atomically. Full: `MADVISE_FULL`.
+#[map]
+pub static MADVISE: HashMap<MadviseKey, MadviseRow> = HashMap::with_max_entries(1, 0);
+/// Written by user space; the epoch also by programs.
+#[map]
+pub static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Never written: what insertions copy.
+#[map]
+pub static ZERO: Array<ThreadRow> = Array::with_max_entries(1, 0);
+/// Written by user space.
+#[map]
+pub static FILTER_PIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
+/// Written by user space.
+#[map]
+pub static FILTER_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1, 0);
+/// Written by user space.
+#[map]
+pub static FILTER_COMMS: HashMap<[u8; 16], u8> = HashMap::with_max_entries(1, 0);
