@@ -1,0 +1,245 @@
+//! `cargo xtask setup`: installs what building the BPF object and running the tests need.
+//!
+//! The tables here are the only list of system packages. Lint holds every program the tree starts against them.
+
+use std::env;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::proc::{capture, run};
+
+/// A system package and the reason it is needed.
+struct Package {
+    name: &'static str,
+    why: &'static str,
+    /// Programs of it that the tree starts, as they are named there.
+    provides: &'static [&'static str],
+}
+
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "rustc-web",
+        why: "compiles the BPF programs: a rustc whose LLVM is a system library with the BPF target",
+        provides: &["/usr/bin/rustc"],
+    },
+    Package {
+        name: "cargo-web",
+        why: "builds the BPF programs with that rustc",
+        provides: &["/usr/bin/cargo"],
+    },
+    Package {
+        name: "rust-web-src",
+        why: "the sources of core, which has no ready build for BPF",
+        provides: &[],
+    },
+    Package {
+        name: "llvm-22-dev",
+        why: "bpf-linker links against the LLVM that rustc-web uses",
+        provides: &["/usr/lib/llvm-22/bin/llvm-config"],
+    },
+    Package {
+        name: "tmux",
+        why: "the terminal tests drive `top` in it",
+        provides: &["tmux"],
+    },
+];
+
+/// Programs of packages that every Debian system has, and of the Rust toolchain that runs this program.
+const BASE: &[(&str, &[&str])] = &[
+    ("apt", &["apt-get"]),
+    ("bash", &["bash"]),
+    (
+        "coreutils",
+        &[
+            "cat", "chmod", "cp", "dd", "echo", "env", "false", "id", "kill", "ls", "mkdir",
+            "nice", "nproc", "rm", "rmdir",
+        ],
+    ),
+    (
+        "coreutils",
+        &[
+            "sha256sum",
+            "sleep",
+            "stat",
+            "stdbuf",
+            "stty",
+            "sync",
+            "tail",
+            "timeout",
+            "touch",
+            "true",
+            "uname",
+            "yes",
+        ],
+    ),
+    ("dash", &["sh", "/bin/sh"]),
+    ("dpkg", &["dpkg-query"]),
+    ("mount", &["mount", "umount"]),
+    (
+        "util-linux",
+        &[
+            "chrt", "prlimit", "script", "setpriv", "setsid", "taskset", "unshare",
+        ],
+    ),
+    ("Rust toolchain", &["cargo"]),
+];
+
+/// The version of bpf-linker that set-up installs and the build demands.
+pub(crate) const BPF_LINKER: &str = "0.13.0";
+
+/// Whether a package of the tables provides the program named so.
+pub(crate) fn is_provided(program: &str) -> bool {
+    PACKAGES.iter().any(|p| p.provides.contains(&program))
+        || BASE.iter().any(|(_, names)| names.contains(&program))
+}
+
+/// Installs the packages that are missing, then bpf-linker; does nothing when all is there.
+pub(crate) fn setup(root: &Path) -> Result<()> {
+    let missing = missing_packages()?;
+    if missing.is_empty() {
+        println!("setup: all {} packages are installed", PACKAGES.len());
+    } else {
+        install(&missing)?;
+    }
+    bpf_linker(root)
+}
+
+fn missing_packages() -> Result<Vec<&'static Package>> {
+    let query = |package: &Package| {
+        Command::new("dpkg-query")
+            .args(["--show", "--showformat=${db:Status-Status}", package.name])
+            .stderr(Stdio::null())
+            .output()
+    };
+    let mut missing = Vec::new();
+    for package in PACKAGES {
+        match query(package) {
+            Ok(output) if output.status.success() && output.stdout == b"installed" => {}
+            Ok(_) => missing.push(package),
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!(not_debian()),
+            Err(error) => return Err(error).context("starting \"dpkg-query\""),
+        }
+    }
+    Ok(missing)
+}
+
+fn not_debian() -> String {
+    let list: Vec<String> = PACKAGES
+        .iter()
+        .map(|p| format!("  {:<14} {}", p.name, p.why))
+        .collect();
+    format!(
+        "this machine has no Debian package manager, so nothing was installed; install what corresponds to\n{}\n\
+         `cargo build` needs none of them: the BPF object is in the repository",
+        list.join("\n")
+    )
+}
+
+fn install(missing: &[&Package]) -> Result<()> {
+    let names: Vec<&str> = missing.iter().map(|p| p.name).collect();
+    for package in missing {
+        println!("setup: installing {} ({})", package.name, package.why);
+    }
+    // The owner of /proc/self is the effective user.
+    let user = fs::metadata("/proc/self")
+        .context("reading the owner of \"/proc/self\"")?
+        .uid();
+    if user != 0 {
+        bail!(
+            "installing packages needs root; run `apt-get install {}` as root, then this again",
+            names.join(" ")
+        );
+    }
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        // Another apt may hold the lock, as on a machine that has just booted.
+        command.env("DEBIAN_FRONTEND", "noninteractive").args([
+            "-qq",
+            "-o",
+            "DPkg::Lock::Timeout=300",
+        ]);
+        command
+    };
+    run(apt().arg("update"))?;
+    run(apt().args(["install", "--yes", "--no-install-recommends"]).args(&names)).with_context(|| {
+        format!("installing {}; if a name is unknown, this Debian release lacks it: use Debian 12 or newer", names.join(", "))
+    })
+}
+
+/// Builds bpf-linker into `target/tools` unless this version is there.
+fn bpf_linker(root: &Path) -> Result<()> {
+    let tools = root.join("target/tools");
+    let program = tools.join("bin/bpf-linker");
+    if program.exists()
+        && capture(Command::new(&program).arg("--version")).is_ok_and(|v| is_wanted(&v))
+    {
+        println!("setup: bpf-linker {BPF_LINKER} is in target/tools");
+        return Ok(());
+    }
+    println!("setup: building bpf-linker {BPF_LINKER} into target/tools (about a minute)");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .env("LLVM_PREFIX", "/usr/lib/llvm-22")
+        // Its own build directory: the workspace's flags and artefacts are not its business.
+        .env("CARGO_TARGET_DIR", tools.join("build"))
+        .args([
+            "install",
+            "bpf-linker",
+            "--version",
+            BPF_LINKER,
+            "--no-default-features",
+            "--features",
+            "llvm-22",
+        ])
+        .args(["--locked", "--force", "--root"])
+        .arg(&tools))
+}
+
+fn is_wanted(version_line: &str) -> bool {
+    version_line.split_whitespace().last() == Some(BPF_LINKER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_package_and_program_stands_once() {
+        let programs = PACKAGES
+            .iter()
+            .flat_map(|p| p.provides)
+            .chain(BASE.iter().flat_map(|(_, names)| *names));
+        let mut all: Vec<&str> = programs
+            .chain(PACKAGES.iter().map(|p| &p.name))
+            .copied()
+            .collect();
+        all.sort_unstable();
+        // The package tmux and its program share a name.
+        let count = all.len();
+        all.dedup();
+        assert_eq!(count - all.len(), 1, "{all:?}");
+    }
+
+    #[test]
+    fn the_linker_of_another_version_is_replaced() {
+        assert!(is_wanted("bpf-linker 0.13.0\n"));
+        assert!(!is_wanted("bpf-linker 0.12.0\n"));
+        assert!(!is_wanted(""));
+    }
+
+    #[test]
+    fn a_foreign_system_is_told_every_package() {
+        let message = not_debian();
+        assert!(
+            PACKAGES
+                .iter()
+                .all(|p| message.contains(p.name) && message.contains(p.why)),
+            "{message}"
+        );
+    }
+}
