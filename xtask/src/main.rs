@@ -5,6 +5,9 @@
     reason = "its output is for a developer's terminal or a CI log"
 )]
 
+mod ci;
+mod ebpf;
+mod elf;
 mod lint;
 mod proc;
 mod setup;
@@ -27,13 +30,25 @@ struct Cli {
 enum Task {
     /// Install the system packages and the BPF linker; does nothing when all is there
     Setup,
+    /// Build the BPF object into faultscope/prebuilt, with its hash and the versions that made it
+    Ebpf {
+        /// Leave faultscope/prebuilt alone; fail if it is damaged or not what the sources give
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run everything: set-up, BPF build, format, clippy, lint, unit tests, kernel tests
+    Test {
+        /// Leave out the tests that load BPF programs on the running kernel
+        #[arg(long)]
+        skip_kernel: bool,
+    },
     /// Check layers, forbidden words, file lengths and program names
     Lint,
 }
 
 fn main() -> ExitCode {
     match dispatch(&Cli::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -41,12 +56,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(task: &Task) -> Result<()> {
+fn dispatch(task: &Task) -> Result<ExitCode> {
     let root = repository();
     match task {
-        Task::Setup => setup::setup(&root),
-        Task::Lint => lint::run(&root),
+        Task::Setup => setup::setup(&root)?,
+        Task::Ebpf { check } => ebpf::ebpf(&root, *check)?,
+        // Its last line is the sum of all tests, so its failure says no more than the exit code.
+        Task::Test { skip_kernel } if !ci::test(&root, *skip_kernel) => {
+            return Ok(ExitCode::FAILURE);
+        }
+        Task::Test { .. } => {}
+        Task::Lint => lint::run(&root)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The repository this program was built from.

@@ -9,7 +9,7 @@ use super::{File, Violation};
 
 /// Modules of `faultscope/src` from low to high: a module may use those of lower rows, not its neighbours in its own.
 const LAYERS: &[&[&str]] = &[
-    &["units", "error"],
+    &["units", "error", "name"],
     &["host", "symbol"],
     &["plan"],
     &["bpf", "load", "run"],
