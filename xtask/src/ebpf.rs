@@ -24,11 +24,15 @@ pub(crate) const REBUILT: &str = "target/bpf/faultscope.bpf.o";
 
 /// Builds the object. With `is_check` it leaves the committed files alone and holds them against the result.
 pub(crate) fn ebpf(root: &Path, is_check: bool) -> Result<()> {
+    let rebuilt = root.join(REBUILT);
+    if rebuilt.exists() {
+        // After a failed build the kernel tests must find nothing, not the object of the last good one.
+        fs::remove_file(&rebuilt).with_context(|| format!("removing \"{}\"", rebuilt.display()))?;
+    }
     let present = toolchain(root)?;
     let built = build(root, is_check)?;
     let bytes = fs::read(&built).with_context(|| format!("reading \"{}\"", built.display()))?;
     describe(&bytes)?;
-    let rebuilt = root.join(REBUILT);
     write(&rebuilt, &bytes)?;
     let prebuilt = root.join("faultscope/prebuilt");
     let recorded = fs::read_to_string(prebuilt.join(TOOLCHAIN)).ok();
