@@ -44,6 +44,9 @@ fn markers() -> [String; 3] {
     ]
 }
 
+/// Module names that say nothing about what is inside.
+const NAMELESS: [&str; 6] = ["utils", "util", "helpers", "misc", "manager", "common"];
+
 /// Checks a file of any kind.
 pub(super) fn check(file: &File) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -77,6 +80,14 @@ pub(super) fn check(file: &File) -> Vec<Violation> {
         }
     }
     if is_rust {
+        let mut names = file.path.trim_end_matches(".rs").split('/');
+        if let Some(name) = names.find(|name| NAMELESS.contains(name)) {
+            found.push(file.violation(
+                1,
+                "name",
+                format!("\"{name}\" says nothing; name the noun it holds"),
+            ));
+        }
         found.extend(unfinished_code(file));
         found.extend(length(file));
     }
@@ -227,6 +238,13 @@ mod tests {
             ["swallowed"]
         );
         assert_eq!(rules("a.md", &line), NONE);
+    }
+
+    #[test]
+    fn modules_are_named_after_what_they_hold() {
+        assert_eq!(rules("faultscope/src/host/utils.rs", ""), ["name"]);
+        assert_eq!(rules("faultscope/tests/common/mod.rs", ""), ["name"]);
+        assert_eq!(rules("faultscope-common/src/lib.rs", ""), NONE);
     }
 
     #[test]
