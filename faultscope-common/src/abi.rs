@@ -40,7 +40,7 @@ pub mod map {
     pub const ZERO: &str = "ZERO";
     /// Array of scratch stacks, one per possible CPU.
     pub const SCRATCH: &str = "SCRATCH";
-    /// Array of u64: packed place of each CPU.
+    /// Array of u64: packed place of each CPU, mmapable.
     pub const PLACES: &str = "PLACES";
     /// Hash `MadviseKey` → `MadviseRow`.
     pub const MADVISE: &str = "MADVISE";

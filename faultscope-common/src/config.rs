@@ -33,7 +33,6 @@ pub const OFFSETS: &[(&str, &str, &str)] = &[
     ("OFF_TASK_TGID", "task_struct", "tgid"),
     ("OFF_TASK_LEADER", "task_struct", "group_leader"),
     ("OFF_TASK_PF_DISABLED", "task_struct", "pagefault_disabled"),
-    ("OFF_TASK_COMM", "task_struct", "comm"),
     ("OFF_TASK_STATUS", "task_struct", "thread_info.status"),
     ("OFF_CSS_SET_SUBSYS", "css_set", "subsys"),
     ("OFF_CSS_CGROUP", "cgroup_subsys_state", "cgroup"),

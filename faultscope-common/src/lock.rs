@@ -52,6 +52,9 @@ pub const CLASS_NAMES: [&str; CLASSES] = [
 pub const ROW_LOCK: u8 = 1;
 /// A call site's row.
 pub const ROW_SITE: u8 = 2;
+/// Set in `LockKey::row` by user space: no program matches the row any more,
+/// and user space frees it one interval later.
+pub const ROW_RETIRED: u8 = 0x80;
 
 /// Handoff distances; the last is "previous owner unknown".
 pub const DISTANCES: usize = 6;

@@ -135,6 +135,10 @@ pub struct MmapHold {
     pub mode: u32,
     /// System call of the acquisition.
     pub syscall: i32,
+    /// Index into `MmapRow::handoffs`; `DISTANCES` where not tracked.
+    pub distance: u32,
+    /// Padding.
+    pub _pad: u32,
 }
 
 /// What a thread has begun and not ended; same index as its `ThreadRow`.

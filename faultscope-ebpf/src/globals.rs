@@ -54,9 +54,15 @@ globals! {
     LOCK_ROWS = 1;
     // Bit 0 pid, bit 1 cgroup, bit 2 comm.
     FILTERS = 0;
+    // 1 on PREEMPT_RT.
+    IS_RT = 0;
+    // 1 where faults do not take mmap_lock (per-VMA locks), so that handoffs of
+    // read acquisitions may be tracked as well.
+    READ_HANDOFFS = 0;
     // Bounds the compiler must not know, or it drops the checks the 6.1 verifier needs.
     M3 = 3;
     M7 = 7;
+    M63 = 63;
 }
 
 /// Value of a global as patched by user space.

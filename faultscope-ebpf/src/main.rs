@@ -1,17 +1,35 @@
-//! The BPF programs of faultscope.
+//! The BPF programs of faultscope: one file per probe family, no logic that can
+//! live in user space.
+//!
+//! Rules every program follows (docs/limitations.md says why): where a spinlock
+//! may be held a program takes none, inserts into no hash and reserves no ring;
+//! no line shared between CPUs is written on the fault path; each column has
+//! one writer; every failure to store is counted.
 #![no_std]
 #![no_main]
+#![feature(core_intrinsics)]
+#![expect(
+    internal_features,
+    reason = "the BPF target has no atomic types wider than loads and stores; the intrinsics give them"
+)]
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-
-#[btf_tracepoint(function = "page_fault_user")]
-fn fault_user(_ctx: BtfTracePointContext) -> i32 {
-    0
-}
+mod empty;
+mod fault;
+mod globals;
+mod handoff;
+mod identify;
+mod lifecycle;
+mod lock;
+mod lru;
+mod madvise;
+mod maps;
+mod mmap;
+mod record;
+mod thread;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
-    // SAFETY: never reached; the BPF target has no unwinding and the verifier rejects a real panic path.
+    // SAFETY: never reached: the verifier rejects a program with a panic path.
     unsafe { core::hint::unreachable_unchecked() }
 }
 

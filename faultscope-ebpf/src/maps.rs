@@ -63,7 +63,7 @@ pub static STACKS: Array<StackRow> = Array::with_max_entries(STACK_SLOTS, BPF_F_
 pub static SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
 /// Core, LLC and node of each CPU, 16 bits each; written by user space.
 #[map]
-pub static PLACES: Array<u64> = Array::with_max_entries(1, 0);
+pub static PLACES: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 /// Added to atomically. Full: `MADVISE_FULL`.
 #[map]
 pub static MADVISE: HashMap<MadviseKey, MadviseRow> = HashMap::with_max_entries(1, 0);

@@ -193,7 +193,7 @@ fn refresh(row: &'static mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Optio
     {
         flush(row);
         let key = RetiredKey { tid: row.tag, start_ns: row.start_ns, generation: row.generation };
-        if RETIRED.insert(&key, row, 0).is_err() {
+        if RETIRED.insert(&key, &*row, 0).is_err() {
             lose(loss::RETIRED_FULL, 1);
             return Some(row);
         }

@@ -3,6 +3,7 @@
 //! The library behind the `faultscope` binary. ARCHITECTURE.md maps the modules
 //! and the direction of their dependencies.
 
+pub mod bpf;
 pub mod host;
 pub mod model;
 pub mod name;

@@ -1,0 +1,390 @@
+//! mmap_lock acquisitions: waits, holds, failures, downgrades, the taker.
+//!
+//! Everything dear is done before the lock is had or, in one look-up, when it
+//! is given back. Rows are inserted only for acquisitions that were asked for
+//! by a context that may sleep; trylocks look up.
+
+use crate::{
+    globals::{self, get, peek},
+    handoff,
+    maps::{MMAP, MMAP_LAST, SCRATCH, ZERO},
+    record::{add, cpu, lose, raise, totals},
+    thread::{self, Context},
+};
+use aya_ebpf::{
+    helpers::{bpf_ktime_get_ns, generated::bpf_task_pt_regs},
+    macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
+use core::ptr::{read_volatile, write_volatile};
+use faultscope_common::{
+    lock::{DEPTH, DISTANCES},
+    loss,
+    mmap::{KERNEL_THREAD, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
+    thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE},
+};
+
+/// Offset of `orig_ax` in pt_regs (arch/x86/include/asm/ptrace.h).
+const REGS_ORIG_AX: usize = 120;
+
+#[btf_tracepoint(function = "mmap_lock_start_locking")]
+fn mmap_start(ctx: BtfTracePointContext) -> i32 {
+    start(ctx.arg(0), ctx.arg(1))
+}
+
+#[btf_tracepoint(function = "mmap_lock_start_locking")]
+fn mmap_start_memcg(ctx: BtfTracePointContext) -> i32 {
+    start(ctx.arg(0), ctx.arg(2))
+}
+
+#[btf_tracepoint(function = "mmap_lock_acquire_returned")]
+fn mmap_acquired(ctx: BtfTracePointContext) -> i32 {
+    acquired(ctx.arg(0), ctx.arg(1), ctx.arg(2))
+}
+
+#[btf_tracepoint(function = "mmap_lock_acquire_returned")]
+fn mmap_acquired_memcg(ctx: BtfTracePointContext) -> i32 {
+    acquired(ctx.arg(0), ctx.arg(2), ctx.arg(3))
+}
+
+#[btf_tracepoint(function = "mmap_lock_released")]
+fn mmap_released(ctx: BtfTracePointContext) -> i32 {
+    released(ctx.arg(0), ctx.arg(1))
+}
+
+#[btf_tracepoint(function = "mmap_lock_released")]
+fn mmap_released_memcg(ctx: BtfTracePointContext) -> i32 {
+    released(ctx.arg(0), ctx.arg(2))
+}
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: no arguments.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// A typed kernel pointer as a plain number: the verifier forbids arithmetic on
+/// the former, and a round trip through a map forgets the type.
+#[inline(always)]
+pub fn launder(pointer: *const u8) -> u64 {
+    let Some(scratch) = SCRATCH.get_ptr_mut(cpu()) else { return 0 };
+    let word = scratch.cast::<u64>();
+    // SAFETY: a live map value of this CPU.
+    unsafe {
+        write_volatile(word, pointer as u64);
+        read_volatile(word)
+    }
+}
+
+/// System call the running task is in.
+#[inline(always)]
+fn syscall() -> i32 {
+    if thread::is_kernel_thread() {
+        return KERNEL_THREAD;
+    }
+    // SAFETY: the helper takes the running task.
+    let regs = unsafe { bpf_task_pt_regs(thread::task() as *mut _) } as *const u8;
+    // SAFETY: the verifier checks the load against pt_regs.
+    let nr = unsafe { read_volatile(regs.add(REGS_ORIG_AX).cast::<i64>()) };
+    // Exceptions store -1 there (arch/x86/entry/entry_64.S).
+    if nr < 0 { NO_SYSCALL } else { nr as i32 }
+}
+
+#[inline(always)]
+fn start(mm: *const u8, is_write: u64) -> i32 {
+    let asked_ns = now();
+    let mm = launder(mm);
+    let _ = thread::row(Context::MaySleep);
+    if let Some(pending) = thread::pending() {
+        let mode = if is_write & 0xff != 0 { WRITE } else { READ };
+        push(pending, hold(mm, asked_ns, 0, mode, syscall(), DISTANCES as u32));
+    }
+    0
+}
+
+#[inline(always)]
+fn hold(mm: u64, asked_ns: u64, had_ns: u64, mode: u32, syscall: i32, distance: u32) -> MmapHold {
+    MmapHold { mm, asked_ns, had_ns, mode, syscall, distance, _pad: 0 }
+}
+
+/// Puts an entry on the pairing stack; the oldest gives way when it is full.
+#[inline(always)]
+fn push(pending: &mut Pending, entry: MmapHold) {
+    let mut depth = pending.mmap_depth;
+    if depth >= DEPTH as u64 {
+        lose(loss::MMAP_NESTING, 1);
+        for i in 1..DEPTH {
+            pending.mmap[i - 1] = pending.mmap[i];
+        }
+        depth = DEPTH as u64 - 1;
+    }
+    let index = depth & get(&globals::M3);
+    pending.mmap[index as usize] = entry;
+    pending.mmap_depth = depth + 1;
+}
+
+/// Drops free entries from the top of the stack.
+#[inline(always)]
+fn trim(pending: &mut Pending) {
+    let mut depth = pending.mmap_depth;
+    for i in (0..DEPTH).rev() {
+        if depth == i as u64 + 1 && pending.mmap[i].mm == 0 {
+            depth = i as u64;
+        }
+    }
+    pending.mmap_depth = depth;
+}
+
+/// Calls `$body` with the topmost entry for which `$test` holds.
+macro_rules! topmost {
+    ($pending:expr, |$entry:ident| $test:expr, $body:block) => {
+        'search: {
+            for i in (0..DEPTH).rev() {
+                if (i as u64) < $pending.mmap_depth {
+                    let $entry = &mut $pending.mmap[i];
+                    if $test {
+                        break 'search Some($body);
+                    }
+                }
+            }
+            None
+        }
+    };
+}
+
+#[inline(always)]
+fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
+    let had_ns = now();
+    let mm = launder(mm);
+    let cpu = cpu();
+    let side = (is_write & 1) as usize;
+    let Some(totals) = totals(cpu) else { return 0 };
+    let row = thread::row(Context::Atomic);
+    let Some(pending) = thread::pending() else {
+        if success & 0xff != 0 {
+            totals.mmap_taken[side] += 1;
+            if thread::tid() != 0 {
+                lose(loss::PAIRING_COLLISION, 1);
+            }
+        } else {
+            totals.mmap_trylock_failed[side] += 1;
+        }
+        return 0;
+    };
+    if success & 0xff == 0 {
+        failed(pending, row, mm, side, totals);
+        return 0;
+    }
+    let asked = topmost!(pending, |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side, {
+        e.had_ns = had_ns;
+        e.distance = distance(mm, side, e.syscall, cpu);
+        had_ns - e.asked_ns
+    });
+    if let Some(take_ns) = asked {
+        totals.mmap_taken[side] += 1;
+        totals.mmap_take_ns[side] += take_ns;
+        if let Some(row) = row {
+            if row.flags & COUNTED != 0 {
+                row.columns.mmap_taken[side] += 1;
+                row.columns.mmap_take_ns[side] += take_ns;
+            }
+        }
+        return 0;
+    }
+    if side == 0 {
+        let written = topmost!(pending, |e| e.mm == mm && e.had_ns != 0 && e.mode == WRITE, {
+            let closed = *e;
+            e.mode = DOWNGRADED;
+            e.asked_ns = 0;
+            e.had_ns = had_ns;
+            closed
+        });
+        if let Some(closed) = written {
+            totals.mmap_downgraded += 1;
+            let hold_ns = had_ns - closed.had_ns;
+            totals.mmap_hold_ns[1] += hold_ns;
+            account(row, &closed, hold_ns, true);
+            return 0;
+        }
+    }
+    totals.mmap_taken[side] += 1;
+    if let Some(row) = row {
+        if row.flags & COUNTED != 0 {
+            row.columns.mmap_taken[side] += 1;
+        }
+    }
+    let syscall = syscall();
+    let distance = distance(mm, side, syscall, cpu);
+    push(pending, hold(mm, 0, had_ns, side as u32, syscall, distance));
+    0
+}
+
+/// Distance from the previous acquisition; outside the fault path only.
+#[inline(always)]
+fn distance(mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
+    if side == 0 && (get(&globals::READ_HANDOFFS) == 0 || syscall == NO_SYSCALL) {
+        return DISTANCES as u32;
+    }
+    let distance = handoff::note(&MMAP_LAST, mm, cpu);
+    if distance >= 1 && distance <= 4 {
+        if let Some(totals) = totals(cpu) {
+            totals.mmap_handoffs += 1;
+        }
+    }
+    distance
+}
+
+/// A failed attempt: killed while waiting if it was asked for, else a trylock.
+#[inline(always)]
+fn failed(
+    pending: &mut Pending,
+    row: Option<&'static mut ThreadRow>,
+    mm: u64,
+    side: usize,
+    totals: &mut faultscope_common::cpu::CpuRow,
+) {
+    let killed = topmost!(pending, |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side, {
+        e.mm = 0;
+    })
+    .is_some();
+    if killed {
+        trim(pending);
+        totals.mmap_killed[side] += 1;
+    } else {
+        totals.mmap_trylock_failed[side] += 1;
+    }
+    let Some(row) = row else { return };
+    if row.flags & COUNTED == 0 {
+        return;
+    }
+    let key = key(row, mm, syscall(), side);
+    let Some(found) = (if killed { find_or_insert(&key) } else { MMAP.get_ptr_mut(&key) }) else {
+        if let Some(totals) = totals_here() {
+            totals.mmap_unattributed += 1;
+        }
+        return;
+    };
+    // SAFETY: a live map value.
+    unsafe {
+        if killed {
+            add(&raw mut (*found).killed, 1);
+        } else {
+            add(&raw mut (*found).trylock_failed, 1);
+        }
+    }
+}
+
+#[inline(always)]
+fn totals_here() -> Option<&'static mut faultscope_common::cpu::CpuRow> {
+    totals(cpu())
+}
+
+#[inline(always)]
+fn released(mm: *const u8, is_write: u64) -> i32 {
+    let given_ns = now();
+    let mm = launder(mm);
+    let side = (is_write & 1) as usize;
+    let Some(totals) = totals_here() else { return 0 };
+    let Some(pending) = thread::pending() else {
+        totals.mmap_unpaired += 1;
+        return 0;
+    };
+    let wanted = |mode: u32| (mode == WRITE) == (side == 1);
+    let closed = topmost!(pending, |e| e.mm == mm && e.had_ns != 0 && wanted(e.mode), {
+        let closed = *e;
+        e.mm = 0;
+        closed
+    });
+    let Some(closed) = closed else {
+        totals.mmap_unpaired += 1;
+        return 0;
+    };
+    trim(pending);
+    let hold_ns = given_ns - closed.had_ns;
+    totals.mmap_hold_ns[side] += hold_ns;
+    account(thread::present(), &closed, hold_ns, false);
+    0
+}
+
+#[inline(always)]
+fn key(row: &ThreadRow, mm: u64, syscall: i32, side: usize) -> MmapKey {
+    MmapKey {
+        mm,
+        tgid: (row.exec_and_tgid >> 32) as u32,
+        syscall,
+        is_write: side as u32,
+        _pad: 0,
+    }
+}
+
+#[inline(always)]
+fn find_or_insert(key: &MmapKey) -> Option<*mut MmapRow> {
+    if let Some(row) = MMAP.get_ptr_mut(key) {
+        return Some(row);
+    }
+    let zero = ZERO.get_ptr(0)?;
+    // SAFETY: a live map value that nobody writes, larger than a row. An error
+    // (another thread was first) shows in the look-up.
+    let _ = MMAP.insert(key, unsafe { &*zero.cast::<MmapRow>() }, 1);
+    let Some(row) = MMAP.get_ptr_mut(key) else {
+        lose(loss::MMAP_FULL, 1);
+        return None;
+    };
+    let owner: u64 = peek(key.mm, &globals::OFF_MM_OWNER).unwrap_or(0);
+    let tgid: u32 = if owner == 0 { 0 } else { peek(owner, &globals::OFF_TASK_TGID).unwrap_or(0) };
+    // SAFETY: a live map value; everybody writes the same owner.
+    unsafe { write_volatile(&raw mut (*row).owner, tgid) };
+    Some(row)
+}
+
+/// Adds an ended hold (or the write part of a downgraded one) to its rows.
+#[inline(always)]
+fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64, downgrade: bool) {
+    let side = usize::from(closed.mode == WRITE);
+    let Some(row) = row else {
+        lose(loss::THREAD_COLLISION, 1);
+        return;
+    };
+    if row.flags & COUNTED == 0 {
+        return;
+    }
+    row.columns.mmap_hold_ns[side] += hold_ns;
+    let key = key(row, closed.mm, closed.syscall, side);
+    // Only a trylock for read may come from a context that must not insert.
+    let may_insert = closed.asked_ns != 0 || closed.mode != READ;
+    let found = if may_insert { find_or_insert(&key) } else { MMAP.get_ptr_mut(&key) };
+    let Some(found) = found else {
+        if !may_insert {
+            if let Some(totals) = totals_here() {
+                totals.mmap_unattributed += 1;
+            }
+        }
+        return;
+    };
+    let take_ns = if closed.asked_ns == 0 { 0 } else { closed.had_ns - closed.asked_ns };
+    // SAFETY: a live map value.
+    unsafe {
+        if closed.mode != DOWNGRADED {
+            add(&raw mut (*found).taken, 1);
+        }
+        if downgrade {
+            add(&raw mut (*found).downgraded, 1);
+        }
+        if take_ns != 0 {
+            add(&raw mut (*found).take_ns, take_ns);
+            raise(&raw mut (*found).take_max_ns, take_ns);
+            if take_ns > SLOW_TAKE_NS {
+                add(&raw mut (*found).slow_takes, 1);
+            }
+        }
+        add(&raw mut (*found).holds, 1);
+        add(&raw mut (*found).hold_ns, hold_ns);
+        raise(&raw mut (*found).hold_max_ns, hold_ns);
+        if closed.mode != DOWNGRADED && (closed.distance as usize) < DISTANCES {
+            let index = closed.distance as u64 & get(&globals::M7);
+            if index < DISTANCES as u64 {
+                add((&raw mut (*found).handoffs).cast::<u64>().add(index as usize), 1);
+            }
+        }
+    }
+}

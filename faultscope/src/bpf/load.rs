@@ -1,0 +1,199 @@
+//! Creates the maps and hands the programs their globals; attaches nothing.
+
+use super::{maps::Maps, object};
+use aya::{Ebpf, EbpfLoader};
+use faultscope_common::abi::{ABI_SYMBOL, map};
+use std::{io, path::PathBuf};
+use thiserror::Error;
+
+/// Why an object could not be made ready.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The object file cannot be read.
+    #[error("cannot read BPF object \"{}\": {source}; name a file built by `cargo xtask ebpf`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The object was built for another faultscope.
+    #[error("{}", object::wrong_abi())]
+    WrongAbi,
+    /// The kernel or the loader refused the object.
+    #[error(
+        "the kernel refused to create the BPF maps: {0}; `faultscope doctor` tells which right is missing"
+    )]
+    Refused(String),
+    /// A map is missing or cannot be mapped.
+    #[error("BPF map \"{name}\" is unusable: {reason}; the object does not fit this faultscope")]
+    Map {
+        /// Name of the map.
+        name: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Entries of each map; all powers of two where a mask is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Possible CPUs.
+    pub cpus: u32,
+    /// Rows of the thread array, a power of two.
+    pub threads: u32,
+    /// Threads whose array slot is taken.
+    pub overflow: u32,
+    /// Rows of before an exec or cgroup move, drained every interval.
+    pub retired: u32,
+    /// Address spaces times CPUs.
+    pub spaces: u32,
+    /// mmap_lock takers.
+    pub mmap: u32,
+    /// Lock rows per CPU, a power of two.
+    pub lock_rows: u32,
+    /// madvise rows.
+    pub madvise: u32,
+}
+
+impl Sizes {
+    /// Sizes for a machine with `cpus` possible CPUs and `threads` threads now.
+    ///
+    /// The whole stays below 128 MiB at 512 CPUs and 100,000 threads, and near
+    /// 20 MiB on a small machine.
+    #[must_use]
+    pub fn for_machine(cpus: u32, threads: u32) -> Self {
+        let rows_budget = (16_u32 << 20) / 320 / cpus.max(1);
+        let power = |n: u32| {
+            if n.is_power_of_two() {
+                n
+            } else {
+                n.next_power_of_two() / 2
+            }
+        };
+        Self {
+            cpus: cpus.max(1),
+            threads: threads
+                .saturating_mul(2)
+                .clamp(16_384, 65_536)
+                .next_power_of_two(),
+            overflow: 4096,
+            retired: 4096,
+            spaces: (cpus.saturating_mul(64)).clamp(8192, 65_536),
+            mmap: 8192,
+            lock_rows: power(rows_budget.clamp(64, 1024)),
+            madvise: 4096,
+        }
+    }
+}
+
+/// Values of the read-only globals.
+pub type Globals = Vec<(&'static str, u64)>;
+
+/// A loaded object: maps live, programs not yet in the kernel.
+#[derive(Debug)]
+pub struct Loaded {
+    pub(super) ebpf: Ebpf,
+    /// The maps.
+    pub maps: Maps,
+}
+
+/// Loads `object` with the given globals and sizes.
+///
+/// # Errors
+/// [`LoadError`]; nothing stays behind in the kernel.
+pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, LoadError> {
+    let mut loader = EbpfLoader::new();
+    let own = [
+        ("THREAD_MASK", u64::from(sizes.threads) - 1),
+        ("LOCK_ROWS", u64::from(sizes.lock_rows)),
+        (ABI_SYMBOL, 1),
+    ];
+    for (name, value) in own.iter().chain(globals) {
+        loader.override_global(name, value, true);
+    }
+    for (name, entries) in [
+        (map::CPUS, sizes.cpus),
+        (map::SPINS, sizes.cpus),
+        (map::SCRATCH, sizes.cpus),
+        (map::PLACES, sizes.cpus),
+        (map::THREADS, sizes.threads),
+        (map::PENDING, sizes.threads),
+        (map::OVERFLOW, sizes.overflow),
+        (map::RETIRED, sizes.retired),
+        (map::SPACES, sizes.spaces),
+        (map::MMAP, sizes.mmap),
+        (map::LOCKS, sizes.lock_rows * sizes.cpus),
+        (map::MADVISE, sizes.madvise),
+        (map::FILTER_PIDS, 1024),
+        (map::FILTER_CGROUPS, 1024),
+        (map::FILTER_COMMS, 1024),
+    ] {
+        loader.map_max_entries(name, entries);
+    }
+    let mut ebpf = loader.load(object).map_err(|error| classify(&error))?;
+    let maps = Maps::take(&mut ebpf, sizes)?;
+    Ok(Loaded { ebpf, maps })
+}
+
+fn classify(error: &aya::EbpfError) -> LoadError {
+    let text = chain(error);
+    if text.contains(ABI_SYMBOL) {
+        LoadError::WrongAbi
+    } else {
+        LoadError::Refused(text)
+    }
+}
+
+/// An error with its causes on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let next_text = next.to_string();
+        if !text.contains(&next_text) {
+            text.push_str(": ");
+            text.push_str(&next_text);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faultscope_common::{
+        cpu::CpuRow,
+        lock::LockRow,
+        thread::{Pending, ThreadRow},
+    };
+
+    fn bytes(s: Sizes) -> usize {
+        s.threads as usize * (size_of::<ThreadRow>() + size_of::<Pending>())
+            + (s.overflow + s.retired) as usize * (size_of::<ThreadRow>() + 64)
+            + s.lock_rows as usize * s.cpus as usize * size_of::<LockRow>()
+            + s.cpus as usize * size_of::<CpuRow>()
+            + s.mmap as usize * 256
+            + s.spaces as usize * 96
+    }
+
+    #[test]
+    fn the_defaults_fit_a_256_mib_limit_at_512_cpus() {
+        assert!(bytes(Sizes::for_machine(512, 100_000)) < 128 << 20);
+        assert!(bytes(Sizes::for_machine(2, 200)) < 40 << 20);
+    }
+
+    #[test]
+    fn masks_need_powers_of_two() {
+        for cpus in [1, 2, 3, 64, 96, 512, 8192] {
+            for threads in [0, 1, 20_000, 1_000_000] {
+                let s = Sizes::for_machine(cpus, threads);
+                assert!(
+                    s.threads.is_power_of_two() && s.lock_rows.is_power_of_two(),
+                    "{s:?}"
+                );
+            }
+        }
+    }
+}
