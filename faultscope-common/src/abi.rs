@@ -24,7 +24,7 @@ pub mod map {
     pub const SPACES: &str = "SPACES";
     /// Array of u64 by hash of mm: CPU of the previous fault inside the window.
     pub const SPACE_LAST: &str = "SPACE_LAST";
-    /// Hash `MmapKey` → `MmapRow`.
+    /// Array of `MmapRow`, open-addressed, mmapable.
     pub const MMAP: &str = "MMAP";
     /// Array of u64 by hash of mm: CPU of the previous mmap_lock acquisition.
     pub const MMAP_LAST: &str = "MMAP_LAST";

@@ -46,10 +46,9 @@ pub struct CpuRow {
     pub rss: [u64; RSS_MEMBERS],
     /// mmap_lock acquisitions, read then write; downgrades apart.
     pub mmap_taken: [u64; 2],
-    /// Failed trylocks, read then write.
-    pub mmap_trylock_failed: [u64; 2],
-    /// Killed waiters, read then write.
-    pub mmap_killed: [u64; 2],
+    /// Failed attempts (trylocks and killed waiters: the tracepoints do not
+    /// tell them apart), read then write; never waits.
+    pub mmap_failed: [u64; 2],
     /// Write holds turned into read holds.
     pub mmap_downgraded: u64,
     /// Handoffs of mmap_lock from another CPU.
@@ -60,9 +59,6 @@ pub struct CpuRow {
     pub mmap_hold_ns: [u64; 2],
     /// Releases without a known acquisition (attach edge, release by another context).
     pub mmap_unpaired: u64,
-    /// Acquisitions counted for the thread but not in the taker table, because
-    /// a row may not be inserted there.
-    pub mmap_unattributed: u64,
     /// Contended waits by class.
     pub waits: [u64; CLASSES],
     /// Time in contended waits by class, in ns.
@@ -74,6 +70,6 @@ pub struct CpuRow {
     /// Events lost, by `loss` index; atomic adds.
     pub losses: [u64; loss::SLOTS],
     /// Keeps rows of different CPUs on different cache lines.
-    pub _pad: [u64; 6],
+    pub _pad: [u64; 1],
 }
 const _: () = assert!(size_of::<CpuRow>() % 64 == 0);

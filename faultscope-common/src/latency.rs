@@ -9,6 +9,8 @@ pub const FIRST_LOG2: u32 = 8;
 pub const OCTAVES: u32 = 25;
 /// Buckets: one below, two per octave, one above.
 pub const BUCKETS: usize = 2 * OCTAVES as usize + 2;
+/// Words kept for buckets: a power of two, so that a mask bounds the index.
+pub const SLOTS: usize = 64;
 
 /// Bucket of a duration in ns.
 #[must_use]

@@ -58,6 +58,8 @@ pub const ROW_RETIRED: u8 = 0x80;
 
 /// Handoff distances; the last is "previous owner unknown".
 pub const DISTANCES: usize = 6;
+/// Words kept for distances: a power of two, so that a mask bounds the index.
+pub const DISTANCE_SLOTS: usize = 8;
 /// Index of an unknown distance.
 pub const UNKNOWN_DISTANCE: usize = 5;
 
@@ -98,11 +100,11 @@ pub struct LockRow {
     /// Longest, ns.
     pub max_ns: u64,
     /// Handoffs by distance from the previous contended acquirer.
-    pub handoffs: [u64; DISTANCES],
+    pub handoffs: [u64; DISTANCE_SLOTS],
     /// An address of the lock, for experts.
     pub address: u64,
     /// Log-linear histogram of waits (`latency`); wraps at 2^32.
-    pub histogram: [u32; crate::latency::BUCKETS],
+    pub histogram: [u32; crate::latency::SLOTS],
 }
 const _: () = assert!(size_of::<LockRow>() % 64 == 0);
 

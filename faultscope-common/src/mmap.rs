@@ -1,6 +1,6 @@
 //! mmap_lock acquisitions by address space, taker and system call.
 
-use crate::lock::DISTANCES;
+use crate::lock::DISTANCE_SLOTS;
 use bytemuck::{Pod, Zeroable};
 
 /// `syscall` of an acquisition made outside a system call (a page fault).
@@ -12,7 +12,7 @@ pub const SLOW_TAKE_NS: u64 = 10_000;
 
 /// Identity of a row.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
 pub struct MmapKey {
     /// Address of the mm; an identity, never shown.
     pub mm: u64,
@@ -26,19 +26,30 @@ pub struct MmapKey {
     pub _pad: u32,
 }
 
-/// Counts of a row; atomic adds.
+/// Rows of the table; a power of two.
+pub const MMAP_SLOTS: u32 = 8192;
+/// `MmapRow::tag` set by user space: no program matches the row any more, and
+/// user space frees it one interval later.
+pub const RETIRED_TAG: u64 = u64::MAX;
+
+/// Row of the open-addressed taker table; atomic adds.
+///
+/// Claimed by compare-and-exchange of `tag`, so that no context needs a lock:
+/// a read trylock may come from an interrupt.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, Pod, Zeroable)]
 pub struct MmapRow {
+    /// Hash of `key`, never 0 or `RETIRED_TAG`; 0 is free.
+    pub tag: u64,
+    /// Identity; `key.mm` is written last.
+    pub key: MmapKey,
     /// Acquisitions, downgrades apart.
     pub taken: u64,
     /// Write holds turned into read holds (in the write row).
     pub downgraded: u64,
-    /// Failed trylocks.
-    pub trylock_failed: u64,
-    /// Waiters killed before they had the lock.
-    pub killed: u64,
-    /// Time from asking to having, ns; trylocks add nothing.
+    /// Failed attempts (trylocks, killed waiters); they add no wait.
+    pub failed: u64,
+    /// Time from asking to having, ns.
     pub take_ns: u64,
     /// Longest such time, ns.
     pub take_max_ns: u64,
@@ -51,9 +62,12 @@ pub struct MmapRow {
     /// Longest hold, ns.
     pub hold_max_ns: u64,
     /// Acquisitions by distance from the CPU of the previous acquisition.
-    pub handoffs: [u64; DISTANCES],
+    pub handoffs: [u64; DISTANCE_SLOTS],
     /// tgid of the mm's owner when the row was made, 0 unknown.
     pub owner: u32,
     /// Padding.
     pub _pad: u32,
+    /// Rounds the row up to whole cache lines.
+    pub _tail: [u64; 2],
 }
+const _: () = assert!(size_of::<MmapRow>() % 64 == 0);

@@ -13,9 +13,7 @@ use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
     abi::{PROBES, STACK_SLOTS},
     config::ABSENT,
-    lock::{
-        DEPTH, FRAMES, LRU, LockKey, MMAP, MUTEX, PTL, ROW_LOCK, RT, RWSEM, SPIN, ZONE, flags,
-    },
+    lock::{DEPTH, FRAMES, LRU, LockKey, MMAP, MUTEX, PTL, ROW_LOCK, RT, RWSEM, SPIN, ZONE, flags},
     loss,
 };
 
@@ -29,8 +27,22 @@ const VMEMMAP_SPAN: u64 = 1 << 38;
 #[inline(always)]
 pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
     let mode = (kind & (flags::READ | flags::WRITE)) as u8;
-    let key = LockKey { row: ROW_LOCK, class: 0, mode, _pad: 0, node: 0, id: 0, memcg: 0, stack: 0, owner: 0 };
-    let by_site = |class: u32| LockKey { class: class as u8, stack, ..key };
+    let key = LockKey {
+        row: ROW_LOCK,
+        class: 0,
+        mode,
+        _pad: 0,
+        node: 0,
+        id: 0,
+        memcg: 0,
+        stack: 0,
+        owner: 0,
+    };
+    let by_site = |class: u32| LockKey {
+        class: class as u8,
+        stack,
+        ..key
+    };
     if kind & flags::MUTEX != 0 {
         return by_site(MUTEX);
     }
@@ -41,24 +53,53 @@ pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
         if let Some((mm, is_inner)) = mmap_lock(lock) {
             if is_inner {
                 // PREEMPT_RT: the rt_mutex inside the rwsem, part of the outer wait.
-                return LockKey { class: RT as u8, mode: 0, ..key };
+                return LockKey {
+                    class: RT as u8,
+                    mode: 0,
+                    ..key
+                };
             }
-            return LockKey { class: MMAP as u8, id: mm, owner: owner(mm), ..key };
+            return LockKey {
+                class: MMAP as u8,
+                id: mm,
+                owner: owner(mm),
+                ..key
+            };
         }
     }
     // On PREEMPT_RT a spinlock is an rt_mutex: RT alone. Its inner raw lock has
     // the same address and is not a second wait.
     let is_rt_kernel = get(&globals::IS_RT) != 0;
-    let is_spin = if is_rt_kernel { kind == flags::RT } else { kind & flags::SPIN != 0 };
+    let is_spin = if is_rt_kernel {
+        kind == flags::RT
+    } else {
+        kind & flags::SPIN != 0
+    };
     if is_spin {
         if let Some((node, memcg)) = lruvec(lock) {
-            return LockKey { class: LRU as u8, mode: 0, node, memcg, ..key };
+            return LockKey {
+                class: LRU as u8,
+                mode: 0,
+                node,
+                memcg,
+                ..key
+            };
         }
         if let Some((node, zone)) = zone(lock) {
-            return LockKey { class: ZONE as u8, mode: 0, node, id: zone, ..key };
+            return LockKey {
+                class: ZONE as u8,
+                mode: 0,
+                node,
+                id: zone,
+                ..key
+            };
         }
         if is_page_table_lock(lock) {
-            return LockKey { class: PTL as u8, mode: 0, ..key };
+            return LockKey {
+                class: PTL as u8,
+                mode: 0,
+                ..key
+            };
         }
     }
     if kind & flags::RT != 0 {
@@ -184,7 +225,9 @@ fn is_page_table_lock(lock: u64) -> bool {
     if offset == ABSENT {
         return false;
     }
-    let Some(control) = CONTROL.get_ptr(0) else { return false };
+    let Some(control) = CONTROL.get_ptr(0) else {
+        return false;
+    };
     // SAFETY: a live map value; a plain read.
     let known = unsafe { read_volatile(&raw const (*control).vmemmap) };
     let descriptor = lock.wrapping_sub(offset);
@@ -197,12 +240,16 @@ fn is_page_table_lock(lock: u64) -> bool {
 /// wanted or not kept.
 #[inline(always)]
 pub fn call_chain(ctx: &BtfTracePointContext) -> u32 {
-    let Some(control) = CONTROL.get_ptr(0) else { return 0 };
+    let Some(control) = CONTROL.get_ptr(0) else {
+        return 0;
+    };
     // SAFETY: a live map value; a plain read.
     if unsafe { read_volatile(&raw const (*control).stacks) } == 0 {
         return 0;
     }
-    let Some(frames) = SCRATCH.get_ptr_mut(cpu()) else { return 0 };
+    let Some(frames) = SCRATCH.get_ptr_mut(cpu()) else {
+        return 0;
+    };
     let frames = frames.cast::<u64>();
     // SAFETY: the buffer has FRAMES words and belongs to this CPU; an interrupt
     // cannot enter this program again.
@@ -227,7 +274,9 @@ pub fn call_chain(ctx: &BtfTracePointContext) -> u32 {
 fn keep(frames: *mut u64, used: u64, hash: u64) -> u32 {
     for i in 0..PROBES {
         let index = ((hash >> 40) as u32).wrapping_add(i) & (STACK_SLOTS - 1);
-        let Some(row) = STACKS.get_ptr_mut(index) else { return 0 };
+        let Some(row) = STACKS.get_ptr_mut(index) else {
+            return 0;
+        };
         // SAFETY: a live map value.
         let mut found = unsafe { read_volatile(&raw const (*row).hash) };
         if found == 0 {

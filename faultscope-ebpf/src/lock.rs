@@ -9,7 +9,7 @@ use crate::{
     handoff,
     identify::{call_chain, identify},
     maps::{LOCK_LAST, LOCKS, SPINS},
-    record::{cpu, lose, totals},
+    record::{cpu, lose, mix, totals},
     thread::{self, Context},
 };
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
@@ -38,7 +38,13 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     let _ = thread::row(Context::Atomic);
     let stack = call_chain(&ctx);
     let key = identify(lock, kind, stack);
-    let wait = Wait { lock, start_ns, key, stack, tid };
+    let wait = Wait {
+        lock,
+        start_ns,
+        key,
+        stack,
+        tid,
+    };
     if kind & flags::SPIN != 0 && kind & (flags::MUTEX | flags::RT) == 0 {
         begin_spin(&wait);
     } else if tid != 0 {
@@ -79,7 +85,9 @@ fn push(waits: &mut [Wait; DEPTH], depth: &mut u64, wait: &Wait) {
 
 #[inline(always)]
 fn begin_spin(wait: &Wait) {
-    let Some(spins) = SPINS.get_ptr_mut(cpu()) else { return };
+    let Some(spins) = SPINS.get_ptr_mut(cpu()) else {
+        return;
+    };
     // SAFETY: a live map value of this CPU; interrupts nest whole begin-end pairs.
     let spins = unsafe { &mut *spins };
     drop_stale(&spins.waits, &mut spins.depth, wait);
@@ -161,7 +169,11 @@ fn end_sleep(lock: u64, tid: u32) -> Option<&'static Wait> {
 /// Adds an ended wait to its CPU, its thread, its lock and its call site.
 #[inline(always)]
 fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
-    let wait_ns = if end_ns > wait.start_ns { end_ns - wait.start_ns } else { 0 };
+    let wait_ns = if end_ns > wait.start_ns {
+        end_ns - wait.start_ns
+    } else {
+        0
+    };
     let class = (wait.key.class as u64 & get(&globals::M7)) as usize % CLASSES;
     if let Some(totals) = totals(cpu) {
         totals.waits[class] += 1;
@@ -182,8 +194,16 @@ fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
         }
     }
     // A handoff of an RT lock's inner lock is not one of the lock.
-    let identity = if wait.key.class as u32 == MMAP { wait.key.id } else { wait.lock };
-    let distance = if wait.key.class as u32 == RT { None } else { Some(handoff::note(&LOCK_LAST, identity, cpu)) };
+    let identity = if wait.key.class as u32 == MMAP {
+        wait.key.id
+    } else {
+        wait.lock
+    };
+    let distance = if wait.key.class as u32 == RT {
+        None
+    } else {
+        Some(handoff::note(&LOCK_LAST, identity, cpu))
+    };
     add_row(&wait.key, wait, wait_ns, cpu, distance);
     if wait.stack != 0 {
         let site = LockKey {
@@ -205,17 +225,25 @@ fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<
     let words = (&raw const *key).cast::<u64>();
     // SAFETY: a key is four words.
     let (a, b, c, d) = unsafe { (*words, *words.add(1), *words.add(2), *words.add(3)) };
-    let mixed = (a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let mixed = mix(a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47));
     let rows = get(&globals::LOCK_ROWS);
     let base = u64::from(cpu) * rows;
     let mut free: u64 = u64::MAX;
     for i in 0..u64::from(PROBES) {
         let index = base + ((mixed + i) & (rows - 1));
-        let Some(row) = LOCKS.get_ptr_mut(index as u32) else { return };
+        let Some(row) = LOCKS.get_ptr_mut(index as u32) else {
+            return;
+        };
         let found = row.cast::<u64>().cast_const();
         // SAFETY: a live map value; only this program on this CPU writes it.
-        let (fa, fb, fc, fd) =
-            unsafe { (read_volatile(found), read_volatile(found.add(1)), read_volatile(found.add(2)), read_volatile(found.add(3))) };
+        let (fa, fb, fc, fd) = unsafe {
+            (
+                read_volatile(found),
+                read_volatile(found.add(1)),
+                read_volatile(found.add(2)),
+                read_volatile(found.add(3)),
+            )
+        };
         if fa == a && fb == b && fc == c && fd == d {
             add_wait(row, wait, wait_ns, distance);
             return;
@@ -228,7 +256,9 @@ fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<
         lose(loss::LOCKS_FULL, u64::from(key.row == ROW_LOCK));
         return;
     }
-    let Some(row) = LOCKS.get_ptr_mut(free as u32) else { return };
+    let Some(row) = LOCKS.get_ptr_mut(free as u32) else {
+        return;
+    };
     let into = row.cast::<u64>();
     // SAFETY: as above. The word with the row kind comes last: a reader sees a whole key.
     unsafe {
@@ -252,12 +282,8 @@ fn add_wait(row: *mut LockRow, wait: &Wait, wait_ns: u64, distance: Option<u32>)
     row.address = wait.lock;
     if let Some(distance) = distance {
         let index = u64::from(distance) & get(&globals::M7);
-        if index < row.handoffs.len() as u64 {
-            row.handoffs[index as usize] += 1;
-        }
+        row.handoffs[index as usize] += 1;
     }
     let bucket = u64::from(latency::bucket(wait_ns)) & get(&globals::M63);
-    if bucket < latency::BUCKETS as u64 {
-        row.histogram[bucket as usize] += 1;
-    }
+    row.histogram[bucket as usize] += 1;
 }

@@ -49,7 +49,11 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let regs: *const u8 = ctx.arg(0);
-    let advice = if id == NR_MADVISE { reg(regs, REGS_DX) } else { reg(regs, REGS_R10) };
+    let advice = if id == NR_MADVISE {
+        reg(regs, REGS_DX)
+    } else {
+        reg(regs, REGS_R10)
+    };
     if thread::row(Context::MaySleep).is_none() {
         lose(loss::THREAD_COLLISION, 1);
     }
@@ -59,7 +63,11 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
     };
     pending.madvise_advice = advice as i32;
     pending.madvise_call = id as u32;
-    pending.madvise_len = if id == NR_MADVISE { reg(regs, REGS_SI) } else { 0 };
+    pending.madvise_len = if id == NR_MADVISE {
+        reg(regs, REGS_SI)
+    } else {
+        0
+    };
     // SAFETY: no arguments.
     pending.madvise_start_ns = unsafe { bpf_ktime_get_ns() };
     0
@@ -73,14 +81,18 @@ fn sys_exit(ctx: BtfTracePointContext) -> i32 {
     if id != NR_MADVISE && id != NR_PROCESS_MADVISE {
         return 0;
     }
-    let Some(pending) = thread::pending() else { return 0 };
+    let Some(pending) = thread::pending() else {
+        return 0;
+    };
     if pending.madvise_start_ns == 0 || u64::from(pending.madvise_call) != id {
         return 0;
     }
     // SAFETY: no arguments.
     let ns = unsafe { bpf_ktime_get_ns() } - pending.madvise_start_ns;
     pending.madvise_start_ns = 0;
-    let Some(row) = thread::present() else { return 0 };
+    let Some(row) = thread::present() else {
+        return 0;
+    };
     if row.flags & COUNTED == 0 {
         return 0;
     }
@@ -88,12 +100,20 @@ fn sys_exit(ctx: BtfTracePointContext) -> i32 {
     let advice = pending.madvise_advice;
     let key = MadviseKey {
         tgid: (row.exec_and_tgid >> 32) as u32,
-        advice: if (advice as u32 as u64) < ADVICES { advice } else { UNKNOWN_ADVICE },
+        advice: if (advice as u32 as u64) < ADVICES {
+            advice
+        } else {
+            UNKNOWN_ADVICE
+        },
         call: id as u32,
         _pad: 0,
     };
     let ret: i64 = ctx.arg(1);
-    let bytes = if id == NR_MADVISE { pending.madvise_len } else { ret as u64 };
+    let bytes = if id == NR_MADVISE {
+        pending.madvise_len
+    } else {
+        ret as u64
+    };
     count(&key, ret < 0, bytes, ns);
     0
 }

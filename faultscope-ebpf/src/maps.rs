@@ -13,7 +13,7 @@ use faultscope_common::{
     cpu::CpuRow,
     lock::{FRAMES, LockRow, SpinStack, StackRow},
     madvise::{MadviseKey, MadviseRow},
-    mmap::{MmapKey, MmapRow},
+    mmap::{MMAP_SLOTS, MmapRow},
     thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
 };
 
@@ -39,9 +39,10 @@ pub static SPACES: HashMap<SpaceKey, u64> = HashMap::with_max_entries(1, 0);
 /// Written by any CPU inside the window only.
 #[map]
 pub static SPACE_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
-/// Added to atomically. Full: `MMAP_FULL`.
+/// Claimed by compare-and-exchange, added to atomically, freed by user space.
+/// Full: `MMAP_FULL`.
 #[map]
-pub static MMAP: HashMap<MmapKey, MmapRow> = HashMap::with_max_entries(1, 0);
+pub static MMAP: Array<MmapRow> = Array::with_max_entries(MMAP_SLOTS, BPF_F_MMAPABLE);
 /// Written by whoever acquires; a reused slot makes the distance unknown.
 #[map]
 pub static MMAP_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);

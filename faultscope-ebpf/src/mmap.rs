@@ -1,14 +1,14 @@
 //! mmap_lock acquisitions: waits, holds, failures, downgrades, the taker.
 //!
 //! Everything dear is done before the lock is had or, in one look-up, when it
-//! is given back. Rows are inserted only for acquisitions that were asked for
-//! by a context that may sleep; trylocks look up.
+//! is given back; an acquisition is in the taker table once it was given back.
 
 use crate::{
-    globals::{self, get, peek},
+    globals::{self, get},
     handoff,
-    maps::{MMAP, MMAP_LAST, SCRATCH, ZERO},
-    record::{add, cpu, lose, raise, totals},
+    identify::owner,
+    maps::{MMAP, MMAP_LAST, SCRATCH},
+    record::{add, cpu, exchange, lose, mix, raise, totals},
     thread::{self, Context},
 };
 use aya_ebpf::{
@@ -18,9 +18,10 @@ use aya_ebpf::{
 };
 use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
+    abi::PROBES,
     lock::{DEPTH, DISTANCES},
     loss,
-    mmap::{KERNEL_THREAD, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
+    mmap::{KERNEL_THREAD, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
     thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE},
 };
 
@@ -67,7 +68,9 @@ fn now() -> u64 {
 /// the former, and a round trip through a map forgets the type.
 #[inline(always)]
 pub fn launder(pointer: *const u8) -> u64 {
-    let Some(scratch) = SCRATCH.get_ptr_mut(cpu()) else { return 0 };
+    let Some(scratch) = SCRATCH.get_ptr_mut(cpu()) else {
+        return 0;
+    };
     let word = scratch.cast::<u64>();
     // SAFETY: a live map value of this CPU.
     unsafe {
@@ -94,17 +97,28 @@ fn syscall() -> i32 {
 fn start(mm: *const u8, is_write: u64) -> i32 {
     let asked_ns = now();
     let mm = launder(mm);
-    let _ = thread::row(Context::MaySleep);
+    let _ = thread::row(Context::Atomic);
     if let Some(pending) = thread::pending() {
         let mode = if is_write & 0xff != 0 { WRITE } else { READ };
-        push(pending, hold(mm, asked_ns, 0, mode, syscall(), DISTANCES as u32));
+        push(
+            pending,
+            hold(mm, asked_ns, 0, mode, syscall(), DISTANCES as u32),
+        );
     }
     0
 }
 
 #[inline(always)]
 fn hold(mm: u64, asked_ns: u64, had_ns: u64, mode: u32, syscall: i32, distance: u32) -> MmapHold {
-    MmapHold { mm, asked_ns, had_ns, mode, syscall, distance, _pad: 0 }
+    MmapHold {
+        mm,
+        asked_ns,
+        had_ns,
+        mode,
+        syscall,
+        distance,
+        _pad: 0,
+    }
 }
 
 /// Puts an entry on the pairing stack; the oldest gives way when it is full.
@@ -167,19 +181,24 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
                 lose(loss::PAIRING_COLLISION, 1);
             }
         } else {
-            totals.mmap_trylock_failed[side] += 1;
+            totals.mmap_failed[side] += 1;
         }
         return 0;
     };
     if success & 0xff == 0 {
-        failed(pending, row, mm, side, totals);
+        totals.mmap_failed[side] += 1;
+        failed(pending, row, mm, side);
         return 0;
     }
-    let asked = topmost!(pending, |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side, {
-        e.had_ns = had_ns;
-        e.distance = distance(mm, side, e.syscall, cpu);
-        had_ns - e.asked_ns
-    });
+    let asked = topmost!(
+        pending,
+        |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side,
+        {
+            e.had_ns = had_ns;
+            e.distance = distance(mm, side, e.syscall, cpu);
+            had_ns - e.asked_ns
+        }
+    );
     if let Some(take_ns) = asked {
         totals.mmap_taken[side] += 1;
         totals.mmap_take_ns[side] += take_ns;
@@ -192,13 +211,17 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
         return 0;
     }
     if side == 0 {
-        let written = topmost!(pending, |e| e.mm == mm && e.had_ns != 0 && e.mode == WRITE, {
-            let closed = *e;
-            e.mode = DOWNGRADED;
-            e.asked_ns = 0;
-            e.had_ns = had_ns;
-            closed
-        });
+        let written = topmost!(
+            pending,
+            |e| e.mm == mm && e.had_ns != 0 && e.mode == WRITE,
+            {
+                let closed = *e;
+                e.mode = DOWNGRADED;
+                e.asked_ns = 0;
+                e.had_ns = had_ns;
+                closed
+            }
+        );
         if let Some(closed) = written {
             totals.mmap_downgraded += 1;
             let hold_ns = had_ns - closed.had_ns;
@@ -234,43 +257,30 @@ fn distance(mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
     distance
 }
 
-/// A failed attempt: killed while waiting if it was asked for, else a trylock.
+/// A failed attempt: a trylock, or a waiter that was killed. Both follow
+/// `mmap_lock_start_locking`, and neither is a wait.
 #[inline(always)]
-fn failed(
-    pending: &mut Pending,
-    row: Option<&'static mut ThreadRow>,
-    mm: u64,
-    side: usize,
-    totals: &mut faultscope_common::cpu::CpuRow,
-) {
-    let killed = topmost!(pending, |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side, {
-        e.mm = 0;
-    })
-    .is_some();
-    if killed {
-        trim(pending);
-        totals.mmap_killed[side] += 1;
-    } else {
-        totals.mmap_trylock_failed[side] += 1;
-    }
+fn failed(pending: &mut Pending, row: Option<&'static mut ThreadRow>, mm: u64, side: usize) {
+    let asked = topmost!(
+        pending,
+        |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side,
+        {
+            e.mm = 0;
+            e.syscall
+        }
+    );
+    trim(pending);
     let Some(row) = row else { return };
     if row.flags & COUNTED == 0 {
         return;
     }
-    let key = key(row, mm, syscall(), side);
-    let Some(found) = (if killed { find_or_insert(&key) } else { MMAP.get_ptr_mut(&key) }) else {
-        if let Some(totals) = totals_here() {
-            totals.mmap_unattributed += 1;
-        }
-        return;
+    let syscall = match asked {
+        Some(syscall) => syscall,
+        None => syscall(),
     };
-    // SAFETY: a live map value.
-    unsafe {
-        if killed {
-            add(&raw mut (*found).killed, 1);
-        } else {
-            add(&raw mut (*found).trylock_failed, 1);
-        }
+    if let Some(found) = find(&key(row, mm, syscall, side)) {
+        // SAFETY: a live map value.
+        add(unsafe { &raw mut (*found).failed }, 1);
     }
 }
 
@@ -284,17 +294,23 @@ fn released(mm: *const u8, is_write: u64) -> i32 {
     let given_ns = now();
     let mm = launder(mm);
     let side = (is_write & 1) as usize;
-    let Some(totals) = totals_here() else { return 0 };
+    let Some(totals) = totals_here() else {
+        return 0;
+    };
     let Some(pending) = thread::pending() else {
         totals.mmap_unpaired += 1;
         return 0;
     };
     let wanted = |mode: u32| (mode == WRITE) == (side == 1);
-    let closed = topmost!(pending, |e| e.mm == mm && e.had_ns != 0 && wanted(e.mode), {
-        let closed = *e;
-        e.mm = 0;
-        closed
-    });
+    let closed = topmost!(
+        pending,
+        |e| e.mm == mm && e.had_ns != 0 && wanted(e.mode),
+        {
+            let closed = *e;
+            e.mm = 0;
+            closed
+        }
+    );
     let Some(closed) = closed else {
         totals.mmap_unpaired += 1;
         return 0;
@@ -317,24 +333,42 @@ fn key(row: &ThreadRow, mm: u64, syscall: i32, side: usize) -> MmapKey {
     }
 }
 
+/// The key's row, claimed if there is none yet.
 #[inline(always)]
-fn find_or_insert(key: &MmapKey) -> Option<*mut MmapRow> {
-    if let Some(row) = MMAP.get_ptr_mut(key) {
-        return Some(row);
+fn find(key: &MmapKey) -> Option<*mut MmapRow> {
+    let words = (&raw const *key).cast::<u64>();
+    // SAFETY: a key is three words.
+    let (a, b, c) = unsafe { (*words, *words.add(1), *words.add(2)) };
+    let mixed = mix(a ^ b.rotate_left(23) ^ c.rotate_left(41));
+    // Neither 0 (free) nor all ones (retired).
+    let tag = (mixed | 1) & !2;
+    for i in 0..u64::from(PROBES) {
+        let index = ((mixed >> 32) + i) & (u64::from(MMAP_SLOTS) - 1);
+        let row = MMAP.get_ptr_mut(index as u32)?;
+        // SAFETY: a live map value.
+        let mut found = unsafe { read_volatile(&raw const (*row).tag) };
+        if found == 0 {
+            // SAFETY: as above.
+            found = exchange(unsafe { &raw mut (*row).tag }, 0, tag);
+            if found == 0 {
+                let owner = owner(key.mm);
+                // SAFETY: as above; `mm` last tells readers that the key is whole.
+                unsafe {
+                    write_volatile(&raw mut (*row).owner, owner);
+                    let into = (&raw mut (*row).key).cast::<u64>();
+                    write_volatile(into.add(1), b);
+                    write_volatile(into.add(2), c);
+                    write_volatile(into, a);
+                }
+                return Some(row);
+            }
+        }
+        if found == tag {
+            return Some(row);
+        }
     }
-    let zero = ZERO.get_ptr(0)?;
-    // SAFETY: a live map value that nobody writes, larger than a row. An error
-    // (another thread was first) shows in the look-up.
-    let _ = MMAP.insert(key, unsafe { &*zero.cast::<MmapRow>() }, 1);
-    let Some(row) = MMAP.get_ptr_mut(key) else {
-        lose(loss::MMAP_FULL, 1);
-        return None;
-    };
-    let owner: u64 = peek(key.mm, &globals::OFF_MM_OWNER).unwrap_or(0);
-    let tgid: u32 = if owner == 0 { 0 } else { peek(owner, &globals::OFF_TASK_TGID).unwrap_or(0) };
-    // SAFETY: a live map value; everybody writes the same owner.
-    unsafe { write_volatile(&raw mut (*row).owner, tgid) };
-    Some(row)
+    lose(loss::MMAP_FULL, 1);
+    None
 }
 
 /// Adds an ended hold (or the write part of a downgraded one) to its rows.
@@ -349,19 +383,14 @@ fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64,
         return;
     }
     row.columns.mmap_hold_ns[side] += hold_ns;
-    let key = key(row, closed.mm, closed.syscall, side);
-    // Only a trylock for read may come from a context that must not insert.
-    let may_insert = closed.asked_ns != 0 || closed.mode != READ;
-    let found = if may_insert { find_or_insert(&key) } else { MMAP.get_ptr_mut(&key) };
-    let Some(found) = found else {
-        if !may_insert {
-            if let Some(totals) = totals_here() {
-                totals.mmap_unattributed += 1;
-            }
-        }
+    let Some(found) = find(&key(row, closed.mm, closed.syscall, side)) else {
         return;
     };
-    let take_ns = if closed.asked_ns == 0 { 0 } else { closed.had_ns - closed.asked_ns };
+    let take_ns = if closed.asked_ns == 0 {
+        0
+    } else {
+        closed.had_ns - closed.asked_ns
+    };
     // SAFETY: a live map value.
     unsafe {
         if closed.mode != DOWNGRADED {
@@ -381,10 +410,13 @@ fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64,
         add(&raw mut (*found).hold_ns, hold_ns);
         raise(&raw mut (*found).hold_max_ns, hold_ns);
         if closed.mode != DOWNGRADED && (closed.distance as usize) < DISTANCES {
-            let index = closed.distance as u64 & get(&globals::M7);
-            if index < DISTANCES as u64 {
-                add((&raw mut (*found).handoffs).cast::<u64>().add(index as usize), 1);
-            }
+            let index = u64::from(closed.distance) & get(&globals::M7);
+            add(
+                (&raw mut (*found).handoffs)
+                    .cast::<u64>()
+                    .add(index as usize),
+                1,
+            );
         }
     }
 }

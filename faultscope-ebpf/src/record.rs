@@ -58,3 +58,11 @@ pub fn lose(reason: usize, n: u64) {
         add(&raw mut row.losses[reason % loss::SLOTS], n);
     }
 }
+
+/// Spreads every input bit over the word (finaliser of splitmix64, Steele et al. 2014).
+#[inline(always)]
+pub fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}

@@ -6,8 +6,8 @@
 use crate::{
     globals::{self, get, member},
     maps::{
-        CONTROL, FILTER_CGROUPS, FILTER_COMMS, FILTER_PIDS, OVERFLOW, PENDING, RETIRED, SPACES,
-        SPACE_LAST, THREADS, ZERO,
+        CONTROL, FILTER_CGROUPS, FILTER_COMMS, FILTER_PIDS, OVERFLOW, PENDING, RETIRED, SPACE_LAST,
+        SPACES, THREADS, ZERO,
     },
     record::{add, exchange, lose},
 };
@@ -68,7 +68,9 @@ fn exec_and_tgid(task: *const u8, pid_tgid: u64) -> u64 {
 #[inline(always)]
 fn epoch() -> u64 {
     // SAFETY: a live map value; a plain read of a word.
-    CONTROL.get_ptr(0).map_or(0, |c| unsafe { read_volatile(&raw const (*c).epoch) })
+    CONTROL
+        .get_ptr(0)
+        .map_or(0, |c| unsafe { read_volatile(&raw const (*c).epoch) })
 }
 
 #[inline(always)]
@@ -108,7 +110,9 @@ pub fn present() -> Option<&'static mut ThreadRow> {
     if tid == 0 {
         return None;
     }
-    let row = THREADS.get_ptr_mut(slot(tid)).or(OVERFLOW.get_ptr_mut(&tid))?;
+    let row = THREADS
+        .get_ptr_mut(slot(tid))
+        .or(OVERFLOW.get_ptr_mut(&tid))?;
     // SAFETY: a live map value.
     let row = unsafe { &mut *row };
     if row.tag == tid {
@@ -176,13 +180,21 @@ fn slow(row: *mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Option<&'static 
 /// Brings a row of the running thread up to date after exec, cgroup move,
 /// rename or reuse of the tid.
 #[inline(always)]
-fn refresh(row: &'static mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Option<&'static mut ThreadRow> {
+fn refresh(
+    row: &'static mut ThreadRow,
+    pid_tgid: u64,
+    may_sleep: bool,
+) -> Option<&'static mut ThreadRow> {
     let task = task();
     if !may_sleep {
         // The counts stay with the old identity until a context that may sleep;
         // a reused tid must not add to a dead thread's row.
         let start: u64 = member(task, &globals::OFF_TASK_START).unwrap_or(0);
-        return if row.start_ns == start { Some(row) } else { None };
+        return if row.start_ns == start {
+            Some(row)
+        } else {
+            None
+        };
     }
     let mm: u64 = member(task, &globals::OFF_TASK_MM).unwrap_or(0);
     let start: u64 = member(task, &globals::OFF_TASK_START).unwrap_or(0);
@@ -192,7 +204,11 @@ fn refresh(row: &'static mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Optio
         || row.memcg != memcg(task)
     {
         flush(row);
-        let key = RetiredKey { tid: row.tag, start_ns: row.start_ns, generation: row.generation };
+        let key = RetiredKey {
+            tid: row.tag,
+            start_ns: row.start_ns,
+            generation: row.generation,
+        };
         if RETIRED.insert(&key, &*row, 0).is_err() {
             lose(loss::RETIRED_FULL, 1);
             return Some(row);
@@ -225,7 +241,11 @@ fn identify(row: &mut ThreadRow, pid_tgid: u64) {
     row.memcg = memcg(task);
     row.leader_start_ns = leader_start(task);
     row.comm = bpf_get_current_comm().unwrap_or([0; 16]);
-    let counted = if passes(task, tgid, &row.comm) { COUNTED } else { 0 };
+    let counted = if passes(task, tgid, &row.comm) {
+        COUNTED
+    } else {
+        0
+    };
     row.flags = counted | if exiting { DEAD } else { 0 };
     row.start_ns = member(task, &globals::OFF_TASK_START).unwrap_or(0);
     // SAFETY: as above.
@@ -260,11 +280,15 @@ fn css(task: *const u8) -> *const u8 {
 
 #[inline(always)]
 fn cgroup_id(css: *const u8) -> u64 {
-    let Some(cgroup) = member::<*const u8>(css, &globals::OFF_CSS_CGROUP) else { return 0 };
+    let Some(cgroup) = member::<*const u8>(css, &globals::OFF_CSS_CGROUP) else {
+        return 0;
+    };
     if cgroup.is_null() {
         return 0;
     }
-    let Some(node) = member::<*const u8>(cgroup, &globals::OFF_CGROUP_KN) else { return 0 };
+    let Some(node) = member::<*const u8>(cgroup, &globals::OFF_CGROUP_KN) else {
+        return 0;
+    };
     if node.is_null() {
         return 0;
     }
@@ -354,7 +378,9 @@ pub fn place(row: &mut ThreadRow, cpu: u32) {
         flush(row);
         row.cpu = cpu;
     }
-    let Some(control) = CONTROL.get_ptr(0) else { return };
+    let Some(control) = CONTROL.get_ptr(0) else {
+        return;
+    };
     // SAFETY: a live map value; a plain read.
     let until = unsafe { read_volatile(&raw const (*control).window_until_ns) };
     // SAFETY: no arguments.

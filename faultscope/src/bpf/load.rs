@@ -48,8 +48,6 @@ pub struct Sizes {
     pub retired: u32,
     /// Address spaces times CPUs.
     pub spaces: u32,
-    /// mmap_lock takers.
-    pub mmap: u32,
     /// Lock rows per CPU, a power of two.
     pub lock_rows: u32,
     /// madvise rows.
@@ -80,7 +78,6 @@ impl Sizes {
             overflow: 4096,
             retired: 4096,
             spaces: (cpus.saturating_mul(64)).clamp(8192, 65_536),
-            mmap: 8192,
             lock_rows: power(rows_budget.clamp(64, 1024)),
             madvise: 4096,
         }
@@ -122,7 +119,6 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::OVERFLOW, sizes.overflow),
         (map::RETIRED, sizes.retired),
         (map::SPACES, sizes.spaces),
-        (map::MMAP, sizes.mmap),
         (map::LOCKS, sizes.lock_rows * sizes.cpus),
         (map::MADVISE, sizes.madvise),
         (map::FILTER_PIDS, 1024),
@@ -174,7 +170,6 @@ mod tests {
             + (s.overflow + s.retired) as usize * (size_of::<ThreadRow>() + 64)
             + s.lock_rows as usize * s.cpus as usize * size_of::<LockRow>()
             + s.cpus as usize * size_of::<CpuRow>()
-            + s.mmap as usize * 256
             + s.spaces as usize * 96
     }
 

@@ -15,7 +15,7 @@ use faultscope_common::{
     cpu::CpuRow,
     lock::{LockRow, StackRow},
     madvise::{MadviseKey, MadviseRow},
-    mmap::{MmapKey, MmapRow},
+    mmap::{MMAP_SLOTS, MmapRow},
     thread::{RetiredKey, SpaceKey, ThreadRow},
 };
 
@@ -84,7 +84,7 @@ pub struct Maps {
     /// Faults of address spaces by CPU.
     pub spaces: Hash<SpaceKey, u64>,
     /// mmap_lock takers.
-    pub mmap: Hash<MmapKey, MmapRow>,
+    pub mmap: Table<MmapRow>,
     /// Contended waits.
     pub locks: Table<LockRow>,
     /// Call chains.
@@ -110,7 +110,7 @@ impl Maps {
             overflow: hash(ebpf, map::OVERFLOW, sizes.overflow)?,
             retired: hash(ebpf, map::RETIRED, sizes.retired)?,
             spaces: hash(ebpf, map::SPACES, sizes.spaces)?,
-            mmap: hash(ebpf, map::MMAP, sizes.mmap)?,
+            mmap: table(ebpf, map::MMAP, MMAP_SLOTS)?,
             locks: table(ebpf, map::LOCKS, sizes.lock_rows * sizes.cpus)?,
             stacks: table(ebpf, map::STACKS, STACK_SLOTS)?,
             madvise: hash(ebpf, map::MADVISE, sizes.madvise)?,
@@ -173,7 +173,7 @@ fn table<T: Pod>(ebpf: &mut Ebpf, name: &'static str, rows: u32) -> Result<Table
             reason: "not an array".into(),
         });
     };
-    Table::map(&data, rows).map_err(|e| LoadError::Map {
+    Table::map(data, rows).map_err(|e| LoadError::Map {
         name,
         reason: e.to_string(),
     })

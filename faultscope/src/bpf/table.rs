@@ -17,6 +17,8 @@ pub struct Table<T> {
     base: NonNull<T>,
     rows: usize,
     bytes: usize,
+    /// Keeps the map's descriptor open: programs loaded later refer to it.
+    _data: MapData,
     _rows: PhantomData<T>,
 }
 
@@ -28,7 +30,7 @@ impl<T: Pod> Table<T> {
     ///
     /// # Errors
     /// What mmap(2) says, e.g. EPERM for an array that is not mmapable.
-    pub fn map(data: &MapData, rows: u32) -> io::Result<Self> {
+    pub fn map(data: MapData, rows: u32) -> io::Result<Self> {
         const { assert!(size_of::<T>() % 8 == 0, "rows are whole words") };
         let page = rustix::param::page_size();
         let rows = rows as usize;
@@ -50,6 +52,7 @@ impl<T: Pod> Table<T> {
             base,
             rows,
             bytes,
+            _data: data,
             _rows: PhantomData,
         })
     }
