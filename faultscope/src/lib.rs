@@ -4,6 +4,8 @@
 //! and the direction of their dependencies.
 
 pub mod bpf;
+pub mod error;
 pub mod host;
 pub mod model;
 pub mod name;
+pub mod plan;

@@ -1,0 +1,364 @@
+//! The one table of probes, in attach order.
+//!
+//! A program that ends something stands before the one that begins it: what began before we attached then shows
+//! as an unmatched end (attach edge), never as a begin whose end was lost. Prototypes are those of the kernels'
+//! BTF (6.1, 6.12, 6.12-rt and 6.18 were read); which one is there is told by its argument count.
+
+/// When programs are attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Set {
+    /// Always.
+    Core,
+    /// While a view or recording shows LRU movement.
+    Lru,
+    /// While a view or recording shows RSS-counter updates.
+    Rss,
+    /// While a view or recording shows madvise calls.
+    Madvise,
+    /// For a moment at the start.
+    Learn,
+}
+
+impl Set {
+    /// Every set.
+    pub const ALL: [Self; 5] = [Self::Core, Self::Lru, Self::Rss, Self::Madvise, Self::Learn];
+}
+
+/// A perf software event of `include/uapi/linux/perf_event.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoftwareEvent {
+    /// PERF_COUNT_SW_PAGE_FAULTS: every serviced fault.
+    PageFaults,
+    /// PERF_COUNT_SW_PAGE_FAULTS_MAJ: every serviced major fault.
+    MajorFaults,
+}
+
+/// Where a program is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attach {
+    /// A `tp_btf` tracepoint.
+    Tracepoint {
+        /// Name without `btf_trace_`.
+        name: &'static str,
+        /// Argument counts the program can read; empty if it reads none.
+        args: &'static [usize],
+    },
+    /// A perf software event on every CPU, with period 1.
+    Software(SoftwareEvent),
+}
+
+impl Attach {
+    /// Names the hook for a table: `tp_btf/page_fault_user`, `perf/page-faults`.
+    #[must_use]
+    pub fn hook(self) -> String {
+        match self {
+            Self::Tracepoint { name, .. } => format!("tp_btf/{name}"),
+            Self::Software(SoftwareEvent::PageFaults) => "perf/page-faults".into(),
+            Self::Software(SoftwareEvent::MajorFaults) => "perf/major-faults".into(),
+        }
+    }
+}
+
+/// How often a program runs, which decides what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// Once in the life of a thread, or at a change of name or cgroup: not measurable.
+    Rare,
+    /// At every page fault, with the thread's row: at most 25 ns above an empty program.
+    Fault,
+    /// At every acquisition of an mmap_lock, with two clock reads: a few mmap calls, not faults, since per-VMA locks.
+    Acquisition,
+    /// At a wait that has already cost microseconds.
+    Wait,
+    /// At every folio or counter update, a per-CPU addition: at most 10 ns above an empty program.
+    Counter,
+    /// At every system call of every task: about a quarter more for the cheapest calls.
+    SystemCall,
+}
+
+/// A condition of the request beside the set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// No condition.
+    Always,
+    /// Only while threads are filtered by name.
+    CommFilter,
+}
+
+/// A feature that some kernel members carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Degrade {
+    /// Globals, all of which must be present.
+    pub globals: &'static [&'static str],
+    /// What is lost if one is absent, a clause without a full stop.
+    pub lost: &'static str,
+}
+
+/// One program of the BPF object.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Function name in the object.
+    pub program: &'static str,
+    /// Signal it gives, an id of [`SIGNALS`].
+    pub signal: &'static str,
+    /// Set it belongs to.
+    pub set: Set,
+    /// Programs of one part are attached together or not at all.
+    pub part: &'static str,
+    /// Rank among the alternatives of a part; the lowest that works is chosen, and only that.
+    pub way: u8,
+    /// Hook.
+    pub attach: Attach,
+    /// Further condition.
+    pub when: When,
+    /// What the program does, one sentence.
+    pub purpose: &'static str,
+    /// Globals without which the program is not planned.
+    pub required: &'static [&'static str],
+    /// Globals without which a feature is missing.
+    pub optional: &'static [Degrade],
+    /// What this alternative does not give compared with the first, a clause; empty for the first.
+    pub limits: &'static str,
+    /// Cost class.
+    pub cost: Cost,
+}
+
+/// A thing a user wants to know, given by one or more probes, or by none yet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Id, as in the field catalogue.
+    pub id: &'static str,
+    /// What it counts, one sentence.
+    pub description: &'static str,
+    /// Why no tracepoint gives it, a clause; empty if the catalogue has a probe.
+    pub untraced: &'static str,
+    /// Functions a fentry program or kprobe would need; empty if the catalogue has a probe.
+    pub functions: &'static [&'static str],
+}
+
+const fn traced(id: &'static str, description: &'static str) -> Signal {
+    Signal {
+        id,
+        description,
+        untraced: "",
+        functions: &[],
+    }
+}
+
+/// Every signal `doctor` reports on.
+pub static SIGNALS: &[Signal] = &[
+    traced(
+        "faults",
+        "Page faults by CPU, thread, process, cgroup and kind.",
+    ),
+    traced("major_faults", "Faults that waited for a page to be read."),
+    traced(
+        "mmap_lock",
+        "Acquisitions of mmap locks with wait, hold, failures, downgrades and system call.",
+    ),
+    traced(
+        "contention",
+        "Contended waits for kernel locks with the lock's identity.",
+    ),
+    traced("lru", "LRU insertions and activations."),
+    traced("rss_stat", "RSS-counter updates by member."),
+    traced("madvise", "madvise and process_madvise calls by advice."),
+    traced(
+        "page_table_locks",
+        "Split page-table locks told from other spinlocks.",
+    ),
+    traced(
+        "scopes",
+        "Rows of threads kept right at exit, cgroup moves and renames.",
+    ),
+    Signal {
+        id: "mark_accessed",
+        description: "Pages marked accessed.",
+        untraced: "no tracepoint exists",
+        functions: &["folio_mark_accessed"],
+    },
+    Signal {
+        id: "fault_latency",
+        description: "Time from fault to return, retries, the VMA-lock path and the backing of the page.",
+        untraced: "the fault tracepoints fire at the start of a fault only",
+        functions: &["handle_mm_fault"],
+    },
+    Signal {
+        id: "populate_faults",
+        description: "Pages populated by MAP_POPULATE, mlock and get_user_pages.",
+        untraced: "no trap happens, so the fault tracepoints do not see them; vmstat's pgfault and a process's \
+                   ru_minflt count them and are the cross-check",
+        functions: &["handle_mm_fault"],
+    },
+    Signal {
+        id: "lru_lock_hold",
+        description: "Time an lru_lock was held.",
+        untraced: "no tracepoint fires at the release of a spinlock",
+        functions: &["folio_batch_move_lru"],
+    },
+    Signal {
+        id: "drains",
+        description: "Drains of the per-CPU LRU batches and their size.",
+        untraced: "no tracepoint exists",
+        functions: &["folio_batch_move_lru", "lru_add_drain_cpu"],
+    },
+];
+
+/// Identity of a thread's row, compared at every event.
+const ROW: &[&str] = &[
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_START",
+    "OFF_TASK_EXEC_ID",
+    "OFF_TASK_MM",
+    "OFF_TASK_LEADER",
+    "OFF_TASK_FLAGS",
+];
+/// [`ROW`], and the mark that tells serviced kernel faults from repaired ones.
+const ROW_AND_DISABLED: &[&str] = &[
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_START",
+    "OFF_TASK_EXEC_ID",
+    "OFF_TASK_MM",
+    "OFF_TASK_LEADER",
+    "OFF_TASK_FLAGS",
+    "OFF_TASK_PF_DISABLED",
+];
+
+/// Members on the way from a task to the id of its memory cgroup.
+pub(super) const CGROUP_WALK: &[&str] = &[
+    "OFF_CSS_SET_SUBSYS",
+    "OFF_CSS_CGROUP",
+    "OFF_CGROUP_KN",
+    "OFF_KN_ID",
+    "MEMCG_SUBSYS",
+];
+
+const NO_CGROUP: Degrade = Degrade {
+    globals: CGROUP_WALK,
+    lost: "the memory cgroup of a thread is unknown, so the Cgroups view is empty and --cgroup matches nothing",
+};
+const NO_DESCENDANTS: Degrade = Degrade {
+    globals: &["OFF_CSS_PARENT"],
+    lost: "--cgroup matches the tasks of the cgroup itself but not those of its descendants",
+};
+const NO_OWNER: Degrade = Degrade {
+    globals: &["OFF_MM_OWNER", "OFF_TASK_TGID"],
+    lost: "the process that owns another one's mmap_lock is not named",
+};
+const SCOPES: &[Degrade] = &[NO_CGROUP, NO_DESCENDANTS];
+const MMAP: &[Degrade] = &[NO_CGROUP, NO_DESCENDANTS, NO_OWNER];
+const LOCKS: &[Degrade] = &[
+    NO_CGROUP,
+    NO_DESCENDANTS,
+    NO_OWNER,
+    Degrade {
+        globals: &["OFF_MM_LOCK", "SIZE_RWSEM"],
+        lost: "contended waits for mmap_lock are shown as \"rwsem\"",
+    },
+    Degrade {
+        globals: &["OFF_LRUVEC_LOCK", "OFF_LRUVEC_PGDAT", "OFF_ZONE_PGDAT"],
+        lost: "contended waits for lru_lock are shown as \"spinlock\"",
+    },
+    Degrade {
+        globals: &["OFF_PGDAT_NODE"],
+        lost: "lru_lock and zone lock rows do not tell their NUMA node",
+    },
+    Degrade {
+        globals: &[
+            "OFF_PGDAT_LRUVEC",
+            "OFF_MEMCG_NODE_LRUVEC",
+            "OFF_MEMCG_NODE_MEMCG",
+            "OFF_MEMCG_CSS",
+        ],
+        lost: "lru_lock rows do not tell the memory cgroup the pages are charged to",
+    },
+    Degrade {
+        globals: &["OFF_ZONE_LOCK", "OFF_ZONE_PGDAT"],
+        lost: "contended waits for a zone lock are shown as \"spinlock\"",
+    },
+    Degrade {
+        globals: &["OFF_MM_PTL"],
+        lost: "contended waits for the page-table lock of a whole address space are shown as \"spinlock\"",
+    },
+];
+
+const NEW_MMAP: u8 = 0;
+/// The prototypes with `const char *memcg_path` as second argument.
+const MEMCG_PATH: u8 = 1;
+
+macro_rules! probes {
+    ($($program:ident: $signal:literal $set:ident $part:literal $way:expr, $attach:expr, $when:ident, $cost:ident,
+        $required:expr, $optional:expr, $limits:literal, $purpose:literal;)*) => {
+        /// Every probe, in attach order.
+        pub static PROBES: &[Probe] = &[$(Probe {
+            program: stringify!($program), signal: $signal, set: Set::$set, part: $part, way: $way,
+            attach: $attach, when: When::$when, purpose: $purpose, required: $required, optional: $optional,
+            limits: $limits, cost: Cost::$cost,
+        },)*];
+    };
+}
+
+const fn tp(name: &'static str, args: &'static [usize]) -> Attach {
+    Attach::Tracepoint { name, args }
+}
+
+probes! {
+    task_exit: "scopes" Core "exit" 0, tp("sched_process_exit", &[]), Always, Rare, &[], &[], "",
+        "Marks the row of a dying thread, so that it is freed after the faults of its exit.";
+    cgroup_move: "scopes" Core "cgroup moves" 0, tp("cgroup_attach_task", &[]), Always, Rare, &[], &[], "",
+        "Makes threads look their cgroup up again after a move.";
+    task_rename: "scopes" Core "renames" 0, tp("task_rename", &[]), CommFilter, Rare, &[], &[], "",
+        "Makes threads check the name filter again after a rename.";
+
+    fault_user: "faults" Core "faults" 0, tp("page_fault_user", &[3]), Always, Fault, ROW, SCOPES, "",
+        "Counts faults from user mode by access and cause.";
+    fault_kernel: "faults" Core "faults" 0, tp("page_fault_kernel", &[3]), Always, Fault, ROW_AND_DISABLED, SCOPES, "",
+        "Counts faults the kernel takes on user addresses, those repaired by the exception table apart.";
+    fault_software: "faults" Core "faults" 1, Attach::Software(SoftwareEvent::PageFaults), Always, Fault, ROW, SCOPES,
+        "faults are split into user and kernel only, without access or cause, and fixed-up ones are not seen",
+        "Counts all serviced faults where the fault tracepoints are missing.";
+    fault_major: "major_faults" Core "major faults" 0, Attach::Software(SoftwareEvent::MajorFaults), Always, Fault, ROW,
+        SCOPES, "", "Counts faults that waited for a page to be read.";
+
+    mmap_released: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_released", &[2]), Always, Acquisition, ROW, MMAP,
+        "", "Ends a hold of an mmap_lock.";
+    mmap_acquired: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Always, Acquisition,
+        ROW, MMAP, "", "Ends a take of an mmap_lock: acquisition, failure or downgrade.";
+    mmap_start: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_start_locking", &[2]), Always, Acquisition, ROW,
+        MMAP, "", "Begins a take of an mmap_lock, and names the mm of a wait for another process's lock.";
+    mmap_released_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_released", &[3]), Always, Acquisition,
+        ROW, MMAP, "", "Ends a hold of an mmap_lock, for the prototype with a cgroup path.";
+    mmap_acquired_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]), Always,
+        Acquisition, ROW, MMAP, "", "Ends a take of an mmap_lock, for the prototype with a cgroup path.";
+    mmap_start_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]), Always, Acquisition,
+        ROW, MMAP, "", "Begins a take of an mmap_lock, for the prototype with a cgroup path.";
+
+    learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Always, Counter, &["OFF_PAGE_PTL", "SIZE_PAGE"],
+        &[], "", "Learns one page descriptor's address, so that split page-table locks can be told.";
+    contention_end: "contention" Core "contention" 0, tp("contention_end", &[2]), Always, Wait, ROW, LOCKS, "",
+        "Ends a contended wait and adds it to its lock, call site and thread.";
+    contention_begin: "contention" Core "contention" 0, tp("contention_begin", &[2]), Always, Wait, ROW, LOCKS, "",
+        "Begins a contended wait and finds out which lock it is for.";
+
+    lru_insertion: "lru" Lru "LRU insertions" 0, tp("mm_lru_insertion", &[]), Always, Counter, &[], &[], "",
+        "Counts folios put on an LRU list, on the CPU that drains.";
+    lru_activate: "lru" Lru "LRU activations" 0, tp("mm_lru_activate", &[]), Always, Counter, &[], &[], "",
+        "Counts folios moved to the active list; none with multi-generational LRU on.";
+    rss_stat: "rss_stat" Rss "rss_stat" 0, tp("rss_stat", &[2, 3]), Always, Counter, ROW, SCOPES, "",
+        "Counts RSS-counter updates by member.";
+
+    sys_exit: "madvise" Madvise "madvise" 0, tp("sys_exit", &[2]), Always, SystemCall, ROW, SCOPES, "",
+        "Ends a madvise call and adds its bytes, duration and failure.";
+    sys_enter: "madvise" Madvise "madvise" 0, tp("sys_enter", &[2]), Always, SystemCall, ROW,
+        &[NO_CGROUP, NO_DESCENDANTS, Degrade {
+            globals: &["OFF_TASK_STATUS"],
+            lost: "32-bit callers cannot be excluded: two unrelated 32-bit calls would be taken for madvise",
+        }], "",
+        "Begins a madvise or process_madvise call.";
+}
+
+/// Looks a program up by name.
+#[must_use]
+pub fn probe(program: &str) -> Option<&'static Probe> {
+    PROBES.iter().find(|probe| probe.program == program)
+}

@@ -1,0 +1,95 @@
+//! What a plan is made from: prototypes, offsets and functions of one kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use faultscope_common::config::OFFSETS;
+
+use super::catalog::{Attach, PROBES, SIGNALS};
+use crate::host::Fact;
+use crate::host::btf::Btf;
+use crate::host::privilege::PrivilegeFacts;
+
+/// Globals that are no member offset of [`OFFSETS`]: one derived offset, two sizes, one index.
+pub(super) const DERIVED: [&str; 4] = ["OFF_PAGE_PTL", "SIZE_RWSEM", "SIZE_PAGE", "MEMCG_SUBSYS"];
+
+/// Facts about a kernel that decide which programs can be attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeFacts {
+    /// Argument types of each tracepoint of the catalogue that exists.
+    pub tracepoints: BTreeMap<&'static str, Vec<String>>,
+    /// Value of each global the kernel has a member, size or enumerator for; the rest is absent.
+    pub values: BTreeMap<&'static str, u32>,
+    /// Functions named by signals without a probe that are in the kernel's BTF.
+    pub functions: BTreeSet<&'static str>,
+    /// The kernel was built with kprobes.
+    pub has_kprobes: bool,
+    /// perf software events can be opened for every CPU.
+    pub perf_software: Fact<()>,
+}
+
+impl ProbeFacts {
+    /// Looks up everything the catalogue mentions.
+    #[must_use]
+    pub fn from_btf(btf: &Btf, privilege: &PrivilegeFacts) -> Self {
+        let tracepoints = PROBES
+            .iter()
+            .filter_map(|probe| match probe.attach {
+                Attach::Tracepoint { name, .. } => Some((name, btf.tracepoint_args(name)?)),
+                Attach::Software(_) => None,
+            })
+            .collect();
+        let mut values: BTreeMap<_, _> = OFFSETS
+            .iter()
+            .filter_map(|&(global, aggregate, path)| {
+                Some((global, btf.member_offset(aggregate, path)?))
+            })
+            .collect();
+        for global in DERIVED {
+            if let Some(value) = derived(btf, global) {
+                values.insert(global, value);
+            }
+        }
+        Self {
+            tracepoints,
+            values,
+            functions: SIGNALS
+                .iter()
+                .flat_map(|signal| signal.functions.iter().copied())
+                .filter(|function| btf.has_function(function))
+                .collect(),
+            // Without CONFIG_KPROBES only inline stubs exist (include/linux/kprobes.h).
+            has_kprobes: btf.has_function("register_kprobe"),
+            perf_software: perf_software(privilege),
+        }
+    }
+}
+
+fn derived(btf: &Btf, global: &str) -> Option<u32> {
+    match global {
+        "OFF_PAGE_PTL" => {
+            // Above the size of a word the lock is allocated apart, and `ptl` is a pointer to it
+            // (ALLOC_SPLIT_PTLOCKS, include/linux/mm_types_task.h).
+            let is_inline = btf.size_of("spinlock_t").is_some_and(|size| size <= 8);
+            let offset = btf
+                .member_offset("ptdesc", "ptl")
+                .or_else(|| btf.member_offset("page", "ptl"));
+            offset.filter(|_| is_inline)
+        }
+        "SIZE_RWSEM" => btf.size_of("rw_semaphore"),
+        "SIZE_PAGE" => btf.size_of("page"),
+        "MEMCG_SUBSYS" => btf
+            .enum_value("memory_cgrp_id")
+            .and_then(|index| u32::try_from(index).ok()),
+        _ => None,
+    }
+}
+
+/// The rule is `perf_event_open()` in `kernel/events/core.c`: an event for all tasks of a CPU needs
+/// CAP_PERFMON. The sysctl's file is missing only where perf events are not built.
+fn perf_software(privilege: &PrivilegeFacts) -> Fact<()> {
+    match &privilege.perf_event_paranoid {
+        Fact::No(_) => Fact::no("this kernel has no perf events"),
+        _ if privilege.may_trace() => Fact::Yes(()),
+        _ => Fact::no("perf software events of all tasks need CAP_PERFMON"),
+    }
+}

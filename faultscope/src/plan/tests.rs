@@ -1,0 +1,549 @@
+//! The plan on made-up kernels.
+
+use std::collections::BTreeSet;
+
+use faultscope_common::config::{ABSENT, OFFSETS};
+use proptest::prelude::*;
+
+use super::facts::DERIVED;
+use super::*;
+use crate::host::Fact;
+
+fn args(count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("t{index}")).collect()
+}
+
+/// A kernel with everything and the newest prototypes.
+fn newest() -> ProbeFacts {
+    let tracepoints = [
+        ("sched_process_exit", 2),
+        ("cgroup_attach_task", 4),
+        ("task_rename", 2),
+        ("page_fault_user", 3),
+        ("page_fault_kernel", 3),
+        ("mmap_lock_start_locking", 2),
+        ("mmap_lock_acquire_returned", 3),
+        ("mmap_lock_released", 2),
+        ("mm_page_alloc", 4),
+        ("contention_begin", 2),
+        ("contention_end", 2),
+        ("mm_lru_insertion", 1),
+        ("mm_lru_activate", 1),
+        ("rss_stat", 2),
+        ("sys_enter", 2),
+        ("sys_exit", 2),
+    ];
+    ProbeFacts {
+        tracepoints: tracepoints.map(|(name, count)| (name, args(count))).into(),
+        values: OFFSETS
+            .iter()
+            .map(|(global, _, _)| *global)
+            .chain(DERIVED)
+            .zip(8..)
+            .collect(),
+        functions: SIGNALS
+            .iter()
+            .flat_map(|signal| signal.functions.iter().copied())
+            .collect(),
+        has_kprobes: false,
+        perf_software: Fact::Yes(()),
+    }
+}
+
+/// The prototypes that carry the path of the memory cgroup, and the older rss_stat.
+fn with_memcg_path() -> ProbeFacts {
+    let mut facts = newest();
+    for (name, count) in [
+        ("mmap_lock_start_locking", 3),
+        ("mmap_lock_acquire_returned", 4),
+        ("mmap_lock_released", 3),
+        ("sched_process_exit", 1),
+        ("rss_stat", 3),
+    ] {
+        facts.tracepoints.insert(name, args(count));
+    }
+    facts
+}
+
+fn without(facts: ProbeFacts, globals: &[&str]) -> ProbeFacts {
+    let mut facts = facts;
+    facts.values.retain(|global, _| !globals.contains(global));
+    facts
+}
+
+fn programs(plan: &Plan) -> Vec<&'static str> {
+    plan.chosen.iter().map(|probe| probe.program).collect()
+}
+
+fn omission<'a>(plan: &'a Plan, program: &str) -> &'a Omission {
+    plan.omissions
+        .iter()
+        .find(|omission| omission.program == Some(program))
+        .unwrap_or_else(|| panic!("{program} is not among {:?}", plan.omissions))
+}
+
+fn global(plan: &Plan, name: &str) -> u64 {
+    let (_, value) = plan
+        .globals
+        .iter()
+        .find(|(global, _)| *global == name)
+        .expect("every global has a value");
+    *value
+}
+
+fn reason(plan: &Plan, signal: &str) -> Option<String> {
+    missing(plan, &[])
+        .into_iter()
+        .find(|entry| entry.signal == signal)
+        .map(|entry| entry.reason)
+}
+
+#[test]
+fn core_set_in_attach_order() {
+    assert_eq!(
+        programs(&plan(&newest(), &Request::core())),
+        [
+            "task_exit",
+            "cgroup_move",
+            "fault_user",
+            "fault_kernel",
+            "fault_major",
+            "mmap_released",
+            "mmap_acquired",
+            "mmap_start",
+            "contention_end",
+            "contention_begin"
+        ]
+    );
+}
+
+#[test]
+fn ends_are_attached_before_begins() {
+    let plan = plan(&newest(), &Request::everything());
+    let at = |program: &str| {
+        programs(&plan)
+            .iter()
+            .position(|name| *name == program)
+            .expect("chosen")
+    };
+    for (end, begin) in [
+        ("contention_end", "contention_begin"),
+        ("mmap_released", "mmap_acquired"),
+        ("sys_exit", "sys_enter"),
+    ] {
+        assert!(at(end) < at(begin), "{end} after {begin}");
+    }
+}
+
+#[test]
+fn prototype_is_chosen_by_argument_count() {
+    let plan = plan(&with_memcg_path(), &Request::everything());
+    for program in [
+        "mmap_start_memcg",
+        "mmap_acquired_memcg",
+        "mmap_released_memcg",
+        "rss_stat",
+        "task_exit",
+    ] {
+        assert!(plan.has(program), "{program}: {:?}", plan.omissions);
+    }
+    assert!(!plan.has("mmap_start"));
+    assert_eq!(reason(&plan, "mmap_lock"), None);
+}
+
+#[test]
+fn unknown_argument_list_is_declined_and_quoted() {
+    let mut facts = newest();
+    facts.tracepoints.insert(
+        "contention_begin",
+        vec!["void *".into(), "uint".into(), "bool".into()],
+    );
+    let plan = plan(&facts, &Request::core());
+    let found = omission(&plan, "contention_begin");
+    assert_eq!(found.why, Why::KernelLacks);
+    assert!(
+        found.reason.contains("3 arguments (void *, uint, bool)"),
+        "{}",
+        found.reason
+    );
+    assert_eq!(omission(&plan, "contention_end").why, Why::Incomplete);
+    assert!(
+        !plan.has("contention_end"),
+        "one half of a pair would miscount"
+    );
+    assert!(
+        reason(&plan, "contention")
+            .expect("missing")
+            .contains("3 arguments")
+    );
+}
+
+#[test]
+fn without_fault_tracepoints_the_software_event_counts() {
+    for absent in ["page_fault_user", "page_fault_kernel"] {
+        let mut facts = newest();
+        facts.tracepoints.remove(absent);
+        let plan = plan(&facts, &Request::core());
+        assert!(plan.has("fault_software") && !plan.has("fault_user") && !plan.has("fault_kernel"));
+        assert_eq!(reason(&plan, "faults"), None);
+        assert!(
+            plan.degradations
+                .iter()
+                .any(|entry| entry.signal == "faults" && entry.lost.contains("fixed-up")),
+            "{:?}",
+            plan.degradations
+        );
+    }
+    let whole = plan(&newest(), &Request::core());
+    assert_eq!(omission(&whole, "fault_software").why, Why::OtherWay);
+}
+
+#[test]
+fn kernel_without_any_tracepoint_counts_faults_alone() {
+    let mut facts = newest();
+    facts.tracepoints.clear();
+    let plan = plan(&facts, &Request::everything());
+    assert_eq!(programs(&plan), ["fault_software", "fault_major"]);
+    for signal in ["mmap_lock", "contention", "lru", "rss_stat", "madvise"] {
+        assert!(
+            reason(&plan, signal)
+                .expect("missing")
+                .contains("no tracepoint"),
+            "{signal}"
+        );
+    }
+}
+
+#[test]
+fn perf_refusal_is_told_from_perf_absence() {
+    for (text, why) in [
+        ("needs CAP_PERFMON", Why::NotPermitted),
+        ("this kernel has no perf events", Why::KernelLacks),
+    ] {
+        let mut facts = newest();
+        facts.perf_software = Fact::no(text);
+        let plan = plan(&facts, &Request::core());
+        assert_eq!(omission(&plan, "fault_major").why, why);
+        assert_eq!(reason(&plan, "major_faults").as_deref(), Some(text));
+        assert!(plan.has("fault_user"));
+    }
+}
+
+#[test]
+fn required_member_declines_optional_one_degrades() {
+    let plan_of = |globals: &[&str]| plan(&without(newest(), globals), &Request::everything());
+
+    let no_mark = plan_of(&["OFF_TASK_PF_DISABLED"]);
+    assert!(
+        omission(&no_mark, "fault_kernel")
+            .reason
+            .contains("task_struct.pagefault_disabled")
+    );
+    assert!(
+        no_mark.has("fault_software"),
+        "the fall-back needs no such member"
+    );
+
+    let no_lruvec = plan_of(&["OFF_LRUVEC_PGDAT"]);
+    assert!(no_lruvec.has("contention_begin"));
+    assert_eq!(global(&no_lruvec, "OFF_LRUVEC_PGDAT"), ABSENT);
+    let lost: Vec<_> = no_lruvec
+        .degradations
+        .iter()
+        .map(|entry| (entry.signal, entry.lost))
+        .collect();
+    assert_eq!(
+        lost,
+        [(
+            "contention",
+            "contended waits for lru_lock are shown as \"spinlock\""
+        )]
+    );
+
+    let no_status = plan_of(&["OFF_TASK_STATUS"]);
+    assert!(no_status.has("sys_enter"));
+    assert!(no_status.degradations[0].lost.contains("32-bit"));
+
+    let no_row = plan_of(&["OFF_TASK_START"]);
+    assert!(!no_row.has("fault_user") && !no_row.has("fault_software"));
+    assert!(
+        no_row.has("lru_insertion"),
+        "per-CPU counters need no thread"
+    );
+}
+
+#[test]
+fn kernel_without_memory_controller_has_no_cgroups() {
+    for absent in ["MEMCG_SUBSYS", "OFF_CSS_SET_SUBSYS", "OFF_KN_ID"] {
+        let plan = plan(&without(newest(), &[absent]), &Request::core());
+        assert!(plan.has("fault_user"));
+        // The program must not start a walk it cannot finish.
+        assert_eq!(global(&plan, "MEMCG_SUBSYS"), ABSENT, "{absent}");
+        let lost = plan
+            .degradations
+            .iter()
+            .find(|entry| entry.lost.contains("Cgroups"))
+            .expect("said");
+        assert_eq!(lost.absent, [absent]);
+    }
+}
+
+#[test]
+fn sizes_fall_back_to_what_matches_nothing() {
+    let plan = plan(
+        &without(newest(), &["SIZE_RWSEM", "SIZE_PAGE"]),
+        &Request::core(),
+    );
+    assert_eq!(global(&plan, "SIZE_RWSEM"), 0);
+    assert_eq!(global(&plan, "OFF_PAGE_PTL"), ABSENT);
+}
+
+#[test]
+fn sets_attach_on_demand_and_are_not_missing_until_then() {
+    let core = plan(&newest(), &Request::core());
+    assert_eq!(omission(&core, "sys_enter").why, Why::NotRequested);
+    assert_eq!(reason(&core, "madvise"), None);
+    // What the kernel lacks is known before it is asked for.
+    let mut facts = newest();
+    facts.tracepoints.remove("sys_exit");
+    assert!(
+        reason(&plan(&facts, &Request::core()), "madvise")
+            .expect("missing")
+            .contains("sys_exit")
+    );
+
+    let request = Request {
+        sets: [Set::Madvise].into(),
+        ..Request::default()
+    };
+    let more = plan(&newest(), &request);
+    assert!(more.has("sys_enter") && more.has("sys_exit") && !more.has("rss_stat"));
+}
+
+#[test]
+fn rename_is_watched_only_for_a_name_filter() {
+    assert!(!plan(&newest(), &Request::core()).has("task_rename"));
+    let request = Request {
+        has_comm_filter: true,
+        ..Request::default()
+    };
+    assert!(plan(&newest(), &request).has("task_rename"));
+}
+
+#[test]
+fn named_program_brings_its_part_or_is_reported() {
+    let request = Request {
+        named: ["sys_enter".to_owned()].into(),
+        ..Request::default()
+    };
+    let whole = plan(&newest(), &request);
+    assert!(whole.has("sys_enter") && whole.has("sys_exit"));
+    assert_eq!(whole.named_missing().count(), 0);
+    let mut facts = newest();
+    facts.tracepoints.remove("sys_enter");
+    let broken = plan(&facts, &request);
+    let reasons: Vec<_> = broken
+        .named_missing()
+        .map(|entry| entry.reason.as_str())
+        .collect();
+    assert_eq!(reasons, ["this kernel has no tracepoint \"sys_enter\""]);
+}
+
+#[test]
+fn forbidden_program_uses_the_alternative() {
+    let request = Request {
+        forbidden: ["fault_user".to_owned()].into(),
+        ..Request::default()
+    };
+    let plan = plan(&newest(), &request);
+    assert!(plan.has("fault_software"));
+    assert_eq!(omission(&plan, "fault_user").why, Why::Forbidden);
+}
+
+#[test]
+fn untraced_signals_are_missing_with_facts() {
+    let reason_of = |facts: &ProbeFacts| {
+        reason(&plan(facts, &Request::everything()), "mark_accessed")
+            .expect("no program in this version")
+    };
+    let mut facts = newest();
+    assert!(
+        reason_of(&facts).contains("kprobes are not built"),
+        "{}",
+        reason_of(&facts)
+    );
+    facts.has_kprobes = true;
+    assert!(
+        reason_of(&facts).contains("kprobes built"),
+        "{}",
+        reason_of(&facts)
+    );
+    facts.functions.clear();
+    assert!(
+        reason_of(&facts).contains("BTF has no \"folio_mark_accessed\""),
+        "{}",
+        reason_of(&facts)
+    );
+    let populate =
+        reason(&plan(&facts, &Request::core()), "populate_faults").expect("never traced");
+    assert!(populate.contains("ru_minflt"), "{populate}");
+}
+
+#[test]
+fn refused_attach_makes_its_signal_missing() {
+    let plan = plan(&newest(), &Request::everything());
+    let refused = |program: &'static str| Attached {
+        program,
+        outcome: Err("EACCES".into()),
+    };
+    let signals = |attached: &[Attached]| {
+        let untraced = [
+            "mark_accessed",
+            "fault_latency",
+            "populate_faults",
+            "lru_lock_hold",
+            "drains",
+        ];
+        let names: Vec<_> = missing(&plan, attached)
+            .into_iter()
+            .map(|entry| entry.signal)
+            .collect();
+        names
+            .into_iter()
+            .filter(|name| !untraced.contains(name))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(signals(&[]), [] as [&str; 0]);
+    assert_eq!(signals(&[refused("contention_end")]), ["contention"]);
+    // One of two independent parts is left.
+    assert_eq!(signals(&[refused("lru_activate")]), [] as [&str; 0]);
+    assert_eq!(
+        signals(&[refused("lru_activate"), refused("lru_insertion")]),
+        ["lru"]
+    );
+}
+
+#[test]
+fn status_line_names_signals_and_where_to_ask() {
+    assert_eq!(status_line(&[]), None);
+    let one = [MissingSignal {
+        signal: "drains",
+        reason: "x".into(),
+    }];
+    let line = status_line(&one).expect("one is missing");
+    assert!(
+        line.contains("drains") && line.contains("faultscope doctor"),
+        "{line}"
+    );
+}
+
+#[test]
+fn catalogue_is_consistent() {
+    let known: BTreeSet<_> = OFFSETS
+        .iter()
+        .map(|(global, _, _)| *global)
+        .chain(DERIVED)
+        .collect();
+    let mut seen = BTreeSet::new();
+    for entry in PROBES {
+        assert!(seen.insert(entry.program), "{} stands twice", entry.program);
+        assert!(
+            SIGNALS
+                .iter()
+                .any(|signal| signal.id == entry.signal && signal.untraced.is_empty())
+        );
+        assert!(entry.purpose.ends_with('.') && !entry.limits.ends_with('.'));
+        let optional = entry.optional.iter().flat_map(|degrade| degrade.globals);
+        for global in entry.required.iter().chain(optional) {
+            assert!(
+                known.contains(global),
+                "{}: {global} is never read",
+                entry.program
+            );
+        }
+        assert_eq!(probe(entry.program), Some(entry));
+    }
+    for signal in SIGNALS {
+        assert!(signal.description.ends_with('.'), "{}", signal.id);
+        assert_eq!(
+            signal.untraced.is_empty(),
+            signal.functions.is_empty(),
+            "{}",
+            signal.id
+        );
+    }
+}
+
+/// Every signal a column names is one the catalogue knows.
+#[test]
+fn field_signals_are_known() {
+    for field in crate::model::field::ALL {
+        assert!(
+            field.signal.is_empty() || SIGNALS.iter().any(|signal| signal.id == field.signal),
+            "{}: unknown signal {}",
+            field.id,
+            field.signal
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_signal_is_chosen_or_explained(
+        tracepoints in any::<u32>(),
+        counts in proptest::collection::vec(0usize..6, 16),
+        keep_counts in any::<bool>(),
+        values in any::<u64>(),
+        sets in 0u8..32,
+        has_perf in any::<bool>(),
+        is_older in any::<bool>(),
+    ) {
+        let mut facts = if is_older { with_memcg_path() } else { newest() };
+        let names: Vec<_> = facts.tracepoints.keys().copied().collect();
+        for (index, name) in names.into_iter().enumerate() {
+            if tracepoints >> index & 1 == 0 {
+                facts.tracepoints.remove(name);
+            } else if !keep_counts {
+                facts.tracepoints.insert(name, args(counts[index % counts.len()]));
+            }
+        }
+        let globals: Vec<_> = facts.values.keys().copied().collect();
+        for (index, name) in globals.into_iter().enumerate() {
+            // Two bits in three stay, or hardly a program is ever planned.
+            if values >> (index % 64) & 0b11 == 0 {
+                facts.values.remove(name);
+            }
+        }
+        if !has_perf {
+            facts.perf_software = Fact::unknown("not known");
+        }
+        let request = Request {
+            sets: Set::ALL.into_iter().enumerate().filter(|(bit, _)| sets >> bit & 1 == 1).map(|(_, set)| set).collect(),
+            ..Request::default()
+        };
+        let made = plan(&facts, &request);
+        for signal in SIGNALS {
+            let is_chosen = made.chosen.iter().any(|entry| entry.signal == signal.id);
+            let is_explained =
+                made.omissions.iter().any(|entry| entry.signal == signal.id && !entry.reason.is_empty());
+            prop_assert!(is_chosen || is_explained, "{} is neither", signal.id);
+        }
+        for entry in &made.chosen {
+            let other_ways = made.chosen.iter().filter(|other| other.part == entry.part && other.way != entry.way);
+            prop_assert_eq!(other_ways.count(), 0, "{} with an alternative", entry.program);
+            let whole = PROBES.iter().filter(|other| (other.part, other.way) == (entry.part, entry.way));
+            for member in whole {
+                prop_assert!(made.has(member.program), "{} without {}", entry.program, member.program);
+            }
+            for required in entry.required {
+                prop_assert!(facts.values.contains_key(required));
+            }
+            prop_assert!(entry.set == Set::Core || request.sets.contains(&entry.set));
+        }
+        for entry in PROBES {
+            let listed = made.omissions.iter().filter(|left| left.program == Some(entry.program)).count();
+            prop_assert_eq!(listed + usize::from(made.has(entry.program)), 1, "{}", entry.program);
+        }
+        prop_assert_eq!(made.globals.len(), OFFSETS.len() + DERIVED.len());
+    }
+}
