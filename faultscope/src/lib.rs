@@ -4,6 +4,7 @@
 //! and the direction of their dependencies.
 
 pub mod bpf;
+pub mod cli;
 pub mod error;
 pub mod host;
 pub mod model;

@@ -9,8 +9,15 @@ use crate::host::Fact;
 use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
 
-/// Globals that are no member offset of [`OFFSETS`]: one derived offset, two sizes, one index.
-pub(super) const DERIVED: [&str; 4] = ["OFF_PAGE_PTL", "SIZE_RWSEM", "SIZE_PAGE", "MEMCG_SUBSYS"];
+/// Globals that are no member offset of [`OFFSETS`]: a derived offset, two sizes, an index, two switches.
+pub(super) const DERIVED: [&str; 6] = [
+    "OFF_PAGE_PTL",
+    "SIZE_RWSEM",
+    "SIZE_PAGE",
+    "MEMCG_SUBSYS",
+    "IS_RT",
+    "READ_HANDOFFS",
+];
 
 /// Facts about a kernel that decide which programs can be attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +83,16 @@ fn derived(btf: &Btf, global: &str) -> Option<u32> {
             offset.filter(|_| is_inline)
         }
         "SIZE_RWSEM" => btf.size_of("rw_semaphore"),
-        "SIZE_PAGE" => btf.size_of("page"),
+        // The program masks with it.
+        "SIZE_PAGE" => btf.size_of("page").filter(|size| size.is_power_of_two()),
         "MEMCG_SUBSYS" => btf
             .enum_value("memory_cgrp_id")
             .and_then(|index| u32::try_from(index).ok()),
+        // kernel/locking/spinlock_rt.c, built with PREEMPT_RT only.
+        "IS_RT" => Some(u32::from(btf.has_function("rt_spin_lock"))),
+        // mm/mmap_lock.c or mm/memory.c, built with per-VMA locks only: faults then leave mmap_lock alone, and
+        // its read side may be tracked without a shared line on the fault path.
+        "READ_HANDOFFS" => Some(u32::from(btf.has_function("lock_vma_under_rcu"))),
         _ => None,
     }
 }

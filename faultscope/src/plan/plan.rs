@@ -304,8 +304,8 @@ fn globals(facts: &ProbeFacts) -> Vec<(&'static str, u64)> {
                 "MEMCG_SUBSYS" if !can_walk => ABSENT,
                 // Split page-table locks are found by their place in an array of page descriptors.
                 "OFF_PAGE_PTL" if !facts.values.contains_key("SIZE_PAGE") => ABSENT,
-                // A length: nothing lies inside an rwsem of unknown size.
-                "SIZE_RWSEM" | "SIZE_PAGE" => value.unwrap_or(0),
+                // Nothing lies inside an rwsem of unknown size, and an unknown switch is off.
+                "SIZE_RWSEM" | "SIZE_PAGE" | "IS_RT" | "READ_HANDOFFS" => value.unwrap_or(0),
                 _ => value.unwrap_or(ABSENT),
             };
             (global, value)

@@ -474,6 +474,37 @@ fn catalogue_is_consistent() {
     }
 }
 
+/// What the running kernel has must be found: an empty look-up would degrade everything and still be a plan.
+#[test]
+fn running_kernel_gives_tracepoints_and_offsets() {
+    let image = std::fs::read("/sys/kernel/btf/vmlinux").expect("the tests need a kernel with BTF");
+    let btf = crate::host::btf::Btf::parse(image).expect("the running kernel's BTF");
+    let privilege = crate::host::privilege::PrivilegeFacts::read(std::path::Path::new("/"));
+    let facts = ProbeFacts::from_btf(&btf, &privilege);
+    assert!(
+        facts.tracepoints.contains_key("page_fault_user"),
+        "{:?}",
+        facts.tracepoints
+    );
+    for global in [
+        "OFF_TASK_MM",
+        "OFF_LRUVEC_LOCK",
+        "OFF_MM_LOCK",
+        "SIZE_RWSEM",
+        "SIZE_PAGE",
+        "IS_RT",
+    ] {
+        assert!(
+            facts.values.contains_key(global),
+            "{global} is not in {:?}",
+            facts.values
+        );
+    }
+    let made = plan(&facts, &Request::everything());
+    assert!(made.has("contention_begin"), "{:?}", made.omissions);
+    assert_eq!(reason(&made, "mmap_lock"), None, "{:?}", made.omissions);
+}
+
 /// Every signal a column names is one the catalogue knows.
 #[test]
 fn field_signals_are_known() {

@@ -1,0 +1,59 @@
+//! The command line: types for clap and the checks that need no machine.
+//!
+//! Knows the names a user may type (views, fields, formats, programs), and nothing of what commands do with them.
+
+mod doctor;
+mod format;
+#[cfg(test)]
+mod tests;
+mod top;
+
+pub use doctor::DoctorArgs;
+pub use format::{NAMES as FORMAT_NAMES, TopFormat};
+pub use top::{ColorWhen, TopArgs};
+
+use clap::{Parser, Subcommand};
+
+/// Page faults, mm locks and the LRU of a live kernel: who, where, how often, how long.
+#[derive(Debug, Parser)]
+#[command(
+    name = "faultscope",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Shows what this kernel and this process allow, what is lost, and the exact fix.
+    #[command(after_help = doctor::EXIT_CODES)]
+    Doctor(DoctorArgs),
+    /// Shows faults, lock waits and LRU activity as they happen.
+    #[command(after_help = EXIT_CODES)]
+    Top(TopArgs),
+}
+
+/// Exit codes of the commands that attach probes.
+const EXIT_CODES: &str = "\
+Exit status:
+  0  Done.
+  1  An error, named on standard error.
+  2  The command line is wrong.
+  3  CAP_BPF, CAP_PERFMON or the kernel's BTF is missing; nothing was attached.
+  4  Finished, but events were lost, or a probe named with --probe is missing.";
+
+/// Joins names as `a, b or c`.
+fn choice(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [head @ .., last] => format!("{} or {last}", head.join(", ")),
+    }
+}

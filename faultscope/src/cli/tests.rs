@@ -1,0 +1,196 @@
+//! What the command line accepts, and what it says to the rest.
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::*;
+use crate::model::TableId;
+
+fn top(args: &[&str]) -> Result<TopArgs, clap::Error> {
+    let line = ["faultscope", "top"]
+        .into_iter()
+        .chain(args.iter().copied());
+    match Cli::try_parse_from(line)?.command {
+        Command::Top(args) => Ok(args),
+        Command::Doctor(_) => panic!("\"top\" was asked for"),
+    }
+}
+
+fn refused(args: &[&str]) -> String {
+    let error = top(args).expect_err("must be refused");
+    assert_eq!(error.exit_code(), 2, "{args:?}");
+    error.to_string()
+}
+
+#[test]
+fn definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn defaults_of_top() {
+    let args = top(&[]).expect("no argument is needed");
+    assert_eq!(args.interval.as_millis(), 1000);
+    assert_eq!(
+        (args.view, args.format),
+        (TableId::Overview, TopFormat::Text)
+    );
+    assert!(!args.batch && args.count.is_none() && args.check().is_ok());
+}
+
+#[test]
+fn batch_line_of_the_documentation() {
+    let args = top(&[
+        "-b", "-n", "3", "-d", "0.5", "--view", "holders", "--format", "jsonl", "--pid", "7",
+        "--pid", "8",
+    ])
+    .expect("documented");
+    assert_eq!((args.count, args.interval.as_millis()), (Some(3), 500));
+    assert_eq!(
+        (args.view, args.format),
+        (TableId::LockHolders, TopFormat::Jsonl)
+    );
+    assert_eq!(args.pids, [7, 8]);
+}
+
+#[test]
+fn interval_has_a_range() {
+    for text in ["0.1", "60"] {
+        assert!(top(&["-d", text]).is_ok(), "{text}");
+    }
+    for text in ["0.09", "60.1", "0", "inf", "NaN", "x", ""] {
+        assert!(refused(&["-d", text]).contains("0.1 to 60"), "{text}");
+    }
+    assert!(top(&["-d", "-1"]).is_err());
+}
+
+#[test]
+fn formats_that_top_lacks_are_told_from_unknown_ones() {
+    let lacked = refused(&["--format", "flamegraph"]);
+    assert!(
+        lacked.contains("top does not write \"flamegraph\"; it writes text, csv or jsonl"),
+        "{lacked}"
+    );
+    let unknown = refused(&["--format", "xml"]);
+    assert!(unknown.contains("there is no format \"xml\""), "{unknown}");
+    for name in FORMAT_NAMES {
+        assert_eq!(
+            top(&["--format", name]).is_ok(),
+            ["text", "csv", "jsonl"].contains(&name),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn views_go_by_table_or_by_tab() {
+    for table in TableId::ALL {
+        assert_eq!(top(&["--view", table.id()]).expect("a table").view, *table);
+    }
+    assert_eq!(
+        top(&["--view", "Self"]).expect("a tab").view,
+        TableId::Programs
+    );
+    assert!(
+        refused(&["--view", "nosuch"]).contains("overview, cpus"),
+        "names the choices"
+    );
+    // The help lists the ids in prose.
+    let help = Cli::command()
+        .find_subcommand_mut("top")
+        .expect("exists")
+        .render_long_help()
+        .to_string();
+    let words: Vec<_> = help.split(|c: char| !c.is_alphanumeric()).collect();
+    for table in TableId::ALL {
+        assert!(
+            words.contains(&table.id()),
+            "{} is not in the help",
+            table.id()
+        );
+    }
+}
+
+#[test]
+fn sort_must_be_a_field_of_the_view() {
+    assert!(
+        top(&["--view", "cpus", "--sort", "lock_wait_ns"])
+            .expect("a field")
+            .check()
+            .is_ok()
+    );
+    let wrong = top(&["--view", "cpus", "--sort", "madvise_calls"])
+        .expect("a field of another view")
+        .check();
+    assert!(
+        wrong
+            .expect_err("not in cpus")
+            .contains("view \"cpus\" has no field \"madvise_calls\"")
+    );
+    assert!(refused(&["--sort", "nosuch"]).contains("there is no field \"nosuch\""));
+}
+
+#[test]
+fn filters_that_can_never_match_are_refused() {
+    assert!(refused(&["--comm", "sixteen-bytes-ok"]).contains("1 to 15 bytes"));
+    assert!(top(&["--comm", "fifteen-bytes-x"]).is_ok());
+    assert!(top(&["--pid", "0"]).is_err() && top(&["--pid", "-1"]).is_err());
+    assert!(refused(&["--probe", "nosuch"]).contains("there is no program \"nosuch\""));
+    assert_eq!(
+        top(&["--probe", "sys_enter"]).expect("a program").probes,
+        ["sys_enter"]
+    );
+}
+
+#[test]
+fn doctor_takes_its_switches() {
+    let line = [
+        "faultscope",
+        "doctor",
+        "--json",
+        "--cost",
+        "--bpf-object",
+        "x.o",
+    ];
+    let Command::Doctor(args) = Cli::try_parse_from(line).expect("documented").command else {
+        panic!("\"doctor\" was asked for");
+    };
+    assert!(args.json && args.cost);
+    assert_eq!(
+        args.bpf_object.as_deref(),
+        Some(std::path::Path::new("x.o"))
+    );
+}
+
+#[test]
+fn help_tells_the_exit_codes() {
+    for name in ["doctor", "top"] {
+        let help = Cli::command()
+            .find_subcommand_mut(name)
+            .expect("exists")
+            .render_help()
+            .to_string();
+        for code in ["  0  ", "  1  ", "  2  ", "  3  "] {
+            assert!(help.contains(code), "{name} lacks {code:?} in {help}");
+        }
+    }
+    assert_eq!(
+        Cli::try_parse_from(["faultscope", "nosuch"])
+            .expect_err("unknown")
+            .exit_code(),
+        2
+    );
+    assert_eq!(
+        Cli::try_parse_from(["faultscope", "--help"])
+            .expect_err("help")
+            .exit_code(),
+        0
+    );
+}
+
+#[test]
+fn choices_read_as_prose() {
+    assert_eq!(
+        [choice(&[]), choice(&["a"]), choice(&["a", "b", "c"])],
+        ["", "a", "a, b or c"]
+    );
+}

@@ -1,0 +1,147 @@
+//! Arguments of `top`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::choice;
+use super::format::{TopFormat, parse_top};
+use crate::model::{TableId, View, field};
+use crate::plan::{PROBES, probe};
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal that has it, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Arguments of `top`.
+#[derive(Debug, Clone, Args)]
+pub struct TopArgs {
+    /// Prints one table per interval in place of the screen; chosen by itself when standard output is no terminal.
+    #[arg(short, long)]
+    pub batch: bool,
+    /// Ends after this many intervals; without it, top runs until it is stopped.
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Sets the interval in seconds, from 0.1 to 60.
+    #[arg(short = 'd', long, value_name = "SEC", default_value = "1", value_parser = parse_interval)]
+    pub interval: Duration,
+    /// Shows this view or table first: overview, cpus, processes, threads, cgroups, faults, spaces, lru, locks,
+    /// holders, sites, waiters, madvise, self or losses.
+    #[arg(long, value_name = "ID", default_value = "overview", value_parser = parse_view)]
+    pub view: TableId,
+    /// Sets the format of batch output: text, csv or jsonl.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parse_top)]
+    pub format: TopFormat,
+    /// Prints at most this many rows of a table.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// Sorts by this field of the view, greatest first.
+    #[arg(long, value_name = "FIELD", value_parser = parse_sort)]
+    pub sort: Option<&'static str>,
+    /// Shows only rows whose names contain this word; the kernel still counts everything.
+    #[arg(long, value_name = "WORD")]
+    pub filter: Option<String>,
+    /// Counts only this process, all its threads but not its children; may be repeated.
+    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pids: Vec<u32>,
+    /// Counts only tasks in this cgroup of the memory controller and its descendants; may be repeated.
+    #[arg(long = "cgroup", value_name = "PATH")]
+    pub cgroups: Vec<PathBuf>,
+    /// Counts only threads of exactly this name; may be repeated. Servers name their threads, so --pid or --cgroup
+    /// is usually what is wanted.
+    #[arg(long = "comm", value_name = "NAME", value_parser = parse_comm)]
+    pub comms: Vec<String>,
+    /// Attaches this program from the start, whatever the view, and ends with status 4 if it cannot be attached;
+    /// may be repeated. "faultscope doctor" lists the programs.
+    #[arg(long = "probe", value_name = "PROGRAM", value_parser = parse_probe)]
+    pub probes: Vec<&'static str>,
+    /// Uses colour.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    /// Draws with ASCII characters alone.
+    #[arg(long)]
+    pub ascii: bool,
+    /// Leaves the mouse to the terminal.
+    #[arg(long)]
+    pub no_mouse: bool,
+    /// Uses this compiled BPF object in place of the one built in.
+    #[arg(long, value_name = "PATH")]
+    pub bpf_object: Option<PathBuf>,
+}
+
+impl TopArgs {
+    /// Checks what concerns two arguments at once.
+    ///
+    /// # Errors
+    /// A sentence naming the field and the fields the view has.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(sort) = self.sort else { return Ok(()) };
+        let ids: Vec<_> = self.view.fields().iter().map(|field| field.id).collect();
+        if ids.contains(&sort) {
+            return Ok(());
+        }
+        Err(format!(
+            "view \"{}\" has no field \"{sort}\" to sort by; it has {}",
+            self.view.id(),
+            choice(&ids)
+        ))
+    }
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let range = "the interval is a number of seconds from 0.1 to 60";
+    let seconds: f64 = text.parse().map_err(|_| range.to_owned())?;
+    if (0.1..=60.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(range.to_owned())
+    }
+}
+
+fn parse_view(name: &str) -> Result<TableId, String> {
+    TableId::parse(name)
+        .or_else(|| {
+            let view = View::ALL
+                .into_iter()
+                .find(|view| view.title().eq_ignore_ascii_case(name))?;
+            view.tables().next()
+        })
+        .ok_or_else(|| {
+            let ids: Vec<_> = TableId::ALL.iter().map(|table| table.id()).collect();
+            format!("there is no view \"{name}\"; use {}", choice(&ids))
+        })
+}
+
+fn parse_sort(id: &str) -> Result<&'static str, String> {
+    field::ALL
+        .iter()
+        .map(|field| field.id)
+        .find(|known| *known == id)
+        .ok_or_else(|| format!("there is no field \"{id}\"; the keys of \"--format jsonl\" rows are the fields of a view"))
+}
+
+/// The kernel keeps 15 bytes of a thread's name (TASK_COMM_LEN), so a longer one would never match.
+fn parse_comm(name: &str) -> Result<String, String> {
+    if name.is_empty() || name.len() > 15 {
+        return Err(format!(
+            "thread names have 1 to 15 bytes, and \"{name}\" has {}",
+            name.len()
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn parse_probe(name: &str) -> Result<&'static str, String> {
+    probe(name).map(|probe| probe.program).ok_or_else(|| {
+        let names: Vec<_> = PROBES.iter().map(|probe| probe.program).collect();
+        format!("there is no program \"{name}\"; use {}", choice(&names))
+    })
+}
