@@ -5,8 +5,8 @@
 
 use std::io;
 
-/// What a granted capability looks like, for the three ways programs are started.
-const GRANT: &str = "grant both capabilities it needs: on the file with \"setcap cap_bpf,cap_perfmon=ep \
+/// How to grant the two capabilities, for the three ways programs are started.
+pub const GRANT: &str = "grant both capabilities it needs: on the file with \"setcap cap_bpf,cap_perfmon=ep \
      $(command -v faultscope)\", in a systemd unit with \"AmbientCapabilities=CAP_BPF CAP_PERFMON\", or for a container \
      with \"--cap-add BPF --cap-add PERFMON\"";
 

@@ -5,6 +5,7 @@
 
 pub mod bpf;
 pub mod cli;
+pub mod commands;
 pub mod error;
 pub mod host;
 pub mod model;

@@ -1,0 +1,35 @@
+//! One file for each subcommand, and what they all do first: read the host.
+
+pub mod doctor;
+
+use std::path::Path;
+
+use crate::host::btf::Btf;
+use crate::host::{Fact, HostFacts};
+use crate::plan::ProbeFacts;
+
+/// Reads and parses the kernel's BTF below `root`, completes `host` from it, and keeps what a plan needs.
+///
+/// Total: unreadable or damaged BTF is a reason. The image, some megabytes, is dropped on return.
+#[must_use]
+pub fn consult_kernel(root: &Path, host: &mut HostFacts) -> Fact<ProbeFacts> {
+    match &host.kernel.btf_bytes {
+        Fact::Yes(_) => {}
+        Fact::No(reason) => return Fact::no(reason.clone()),
+        Fact::Unknown(reason) => return Fact::unknown(reason.clone()),
+    }
+    let file = root.join("sys/kernel/btf/vmlinux");
+    let image = match std::fs::read(&file) {
+        Ok(image) => image,
+        Err(error) => {
+            return Fact::unknown(format!("\"{}\" cannot be read: {error}", file.display()));
+        }
+    };
+    match Btf::parse(image) {
+        Ok(btf) => {
+            host.consult_btf(&btf);
+            Fact::Yes(ProbeFacts::from_btf(&btf, &host.privilege))
+        }
+        Err(error) => Fact::unknown(format!("\"{}\" cannot be used: {error}", file.display())),
+    }
+}
