@@ -99,6 +99,19 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// An error with its causes on one line; a cause that the text before it already quotes is not repeated.
+#[must_use]
+pub fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +168,13 @@ mod tests {
             Exit::Incomplete,
         ];
         assert_eq!(codes.map(|code| code as u8), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn message_is_one_line_without_echo() {
+        let inner = Err::<(), _>(anyhow!("no space")).context("cannot write: no space");
+        let error = inner.context("recording").expect_err("is an error");
+        assert_eq!(message(&error), "recording: cannot write: no space");
     }
 
     #[test]

@@ -1,2 +1,57 @@
-//! The `faultscope` binary.
-fn main() {}
+//! The `faultscope` binary: parse, dispatch, one message and a status.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use faultscope::cli::{Cli, Command, DoctorArgs, TopArgs};
+use faultscope::commands::{consult_kernel, doctor};
+use faultscope::error::{Exit, Failure, is_broken_pipe, message};
+use faultscope::host::HostFacts;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Doctor(args) => run_doctor(&args),
+        Command::Top(args) => run_top(&args),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            if !is_broken_pipe(&error) {
+                // A closed standard error leaves nobody to tell.
+                writeln!(io::stderr(), "faultscope: {}", message(&error)).ok();
+            }
+            Exit::of(&error).into()
+        }
+    }
+}
+
+fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
+    let root = Path::new("/");
+    let mut host = HostFacts::read(root);
+    let probes = consult_kernel(root, &mut host);
+    let mut trial = doctor::KernelTrial::new(args.bpf_object.as_deref(), &host.topology)?;
+    let report = doctor::examine(
+        &host,
+        &probes,
+        &doctor::Surroundings::read(root),
+        &mut trial,
+    );
+    if let Some(error) = trial.unusable() {
+        return Err(error.into());
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        report.write_json(&mut out)?;
+    } else {
+        report.write_text(&mut out)?;
+    }
+    out.flush()?;
+    Ok(report.exit())
+}
+
+fn run_top(args: &TopArgs) -> anyhow::Result<Exit> {
+    args.check().map_err(Failure::Usage)?;
+    anyhow::bail!("\"top\" is not part of this build")
+}

@@ -7,6 +7,9 @@ mod facts;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod trial;
+
+pub use trial::KernelTrial;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
@@ -208,7 +211,10 @@ impl Report {
             }
             match &program.reason {
                 Some(reason) => writeln!(out, " {reason}")?,
-                None => writeln!(out)?,
+                None => {
+                    let hook = plan::probe(program.name).map(|probe| probe.attach.hook());
+                    writeln!(out, " {}", hook.unwrap_or_default())?;
+                }
             }
         }
         writeln!(out, "\n{}", self.conclusion())

@@ -4,9 +4,10 @@ pub mod doctor;
 
 use std::path::Path;
 
+use crate::bpf::attach::Hook;
 use crate::host::btf::Btf;
 use crate::host::{Fact, HostFacts};
-use crate::plan::ProbeFacts;
+use crate::plan::{Attach, ProbeFacts, SoftwareEvent};
 
 /// Reads and parses the kernel's BTF below `root`, completes `host` from it, and keeps what a plan needs.
 ///
@@ -31,5 +32,15 @@ pub fn consult_kernel(root: &Path, host: &mut HostFacts) -> Fact<ProbeFacts> {
             Fact::Yes(ProbeFacts::from_btf(&btf, &host.privilege))
         }
         Err(error) => Fact::unknown(format!("\"{}\" cannot be used: {error}", file.display())),
+    }
+}
+
+/// The loader's name for a hook of the catalogue.
+#[must_use]
+pub const fn hook(attach: Attach) -> Hook {
+    match attach {
+        Attach::Tracepoint { name, .. } => Hook::Tracepoint(name),
+        Attach::Software(SoftwareEvent::PageFaults) => Hook::PageFaults,
+        Attach::Software(SoftwareEvent::MajorFaults) => Hook::MajorFaults,
     }
 }

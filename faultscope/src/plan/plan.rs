@@ -359,7 +359,7 @@ fn untraced_reason(signal: &Signal, facts: &ProbeFacts) -> String {
         .copied()
         .partition(|function| facts.functions.contains(function));
     let mut reason = format!(
-        "{}; it needs fentry or a kprobe on {}",
+        "{}; a probe needs fentry or a kprobe on {}",
         signal.untraced,
         quoted(signal.functions)
     );
@@ -376,7 +376,7 @@ fn untraced_reason(signal: &Signal, facts: &ProbeFacts) -> String {
     } else {
         reason.push_str(", and kprobes are not built into this kernel (whether fentry works is not known until tried)");
     }
-    reason.push_str("; this version of faultscope attaches tracepoints only");
+    reason.push_str("; probes of that kind come with a later version of faultscope");
     reason
 }
 
