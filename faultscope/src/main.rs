@@ -4,14 +4,13 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use faultscope::cli::{Cli, Command, DoctorArgs, TopArgs};
 use faultscope::commands::{consult_kernel, doctor};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::HostFacts;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
         Command::Top(args) => run_top(&args),
     };

@@ -29,6 +29,14 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Parses the process's own arguments; prints help or an error and ends the process where they ask for it.
+    #[must_use]
+    pub fn from_args() -> Self {
+        Self::parse()
+    }
+}
+
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {

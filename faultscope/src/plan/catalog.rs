@@ -333,8 +333,8 @@ probes! {
     mmap_start_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]), Always, Acquisition,
         ROW, MMAP, "", "Begins a take of an mmap_lock, for the prototype with a cgroup path.";
 
-    learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Always, Counter, &["OFF_PAGE_PTL", "SIZE_PAGE"],
-        &[], "", "Learns one page descriptor's address, so that split page-table locks can be told.";
+    learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Always, Counter,
+        &["OFF_PAGE_PTL", "SIZE_PAGE"], &[], "", "Learns one page descriptor's address, so that split page-table locks can be told.";
     contention_end: "contention" Core "contention" 0, tp("contention_end", &[2]), Always, Wait, ROW, LOCKS, "",
         "Ends a contended wait and adds it to its lock, call site and thread.";
     contention_begin: "contention" Core "contention" 0, tp("contention_begin", &[2]), Always, Wait, ROW, LOCKS, "",

@@ -505,19 +505,6 @@ fn running_kernel_gives_tracepoints_and_offsets() {
     assert_eq!(reason(&made, "mmap_lock"), None, "{:?}", made.omissions);
 }
 
-/// Every signal a column names is one the catalogue knows.
-#[test]
-fn field_signals_are_known() {
-    for field in crate::model::field::ALL {
-        assert!(
-            field.signal.is_empty() || SIGNALS.iter().any(|signal| signal.id == field.signal),
-            "{}: unknown signal {}",
-            field.id,
-            field.signal
-        );
-    }
-}
-
 proptest! {
     #[test]
     fn every_signal_is_chosen_or_explained(

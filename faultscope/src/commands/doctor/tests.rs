@@ -131,9 +131,9 @@ fn missing_capability_is_named_and_nothing_is_tried() {
             "{name} is not in the effective set of this process"
         ));
         if name == "CAP_BPF" {
-            host.privilege.cap_bpf = lacks
+            host.privilege.cap_bpf = lacks;
         } else {
-            host.privilege.cap_perfmon = lacks
+            host.privilege.cap_perfmon = lacks;
         }
         let mut prober = Fake::default();
         let report = examine(&host, &probes, &around, &mut prober);
@@ -423,4 +423,17 @@ fn slow_clock_is_a_loss() {
             .expect("said")
             .contains("slow clock")
     );
+}
+
+/// Every signal a column names is one the catalogue knows.
+#[test]
+fn field_signals_are_known() {
+    for field in crate::model::field::ALL {
+        assert!(
+            field.signal.is_empty() || SIGNALS.iter().any(|signal| signal.id == field.signal),
+            "{}: unknown signal {}",
+            field.id,
+            field.signal
+        );
+    }
 }
