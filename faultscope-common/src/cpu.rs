@@ -72,4 +72,4 @@ pub struct CpuRow {
     /// Keeps rows of different CPUs on different cache lines.
     pub _pad: [u64; 1],
 }
-const _: () = assert!(size_of::<CpuRow>() % 64 == 0);
+const _: () = assert!(size_of::<CpuRow>().is_multiple_of(64));

@@ -106,7 +106,7 @@ pub struct LockRow {
     /// Log-linear histogram of waits (`latency`); wraps at 2^32.
     pub histogram: [u32; crate::latency::SLOTS],
 }
-const _: () = assert!(size_of::<LockRow>() % 64 == 0);
+const _: () = assert!(size_of::<LockRow>().is_multiple_of(64));
 
 /// A contended wait in progress.
 #[repr(C)]

@@ -70,4 +70,4 @@ pub struct MmapRow {
     /// Rounds the row up to whole cache lines.
     pub _tail: [u64; 2],
 }
-const _: () = assert!(size_of::<MmapRow>() % 64 == 0);
+const _: () = assert!(size_of::<MmapRow>().is_multiple_of(64));

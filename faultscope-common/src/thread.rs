@@ -86,7 +86,7 @@ pub struct ThreadRow {
     pub _tail: [u64; 4],
 }
 const _: () = assert!(core::mem::offset_of!(ThreadRow, columns) == 128);
-const _: () = assert!(size_of::<ThreadRow>() % 64 == 0);
+const _: () = assert!(size_of::<ThreadRow>().is_multiple_of(64));
 
 /// Identity of a row that was re-keyed (exec, cgroup move, reused tid).
 #[repr(C)]

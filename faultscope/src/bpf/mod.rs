@@ -11,4 +11,5 @@ pub mod table;
 
 pub use attach::Programs;
 pub use load::{LoadError, Sizes};
+pub use aya::maps::MapError;
 pub use maps::Maps;

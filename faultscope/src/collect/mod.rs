@@ -1,0 +1,15 @@
+//! Reads the maps and the machine each tick and makes one `Delta`.
+//!
+//! Increments are taken row by row, so that exits, execs and cgroup moves
+//! between two reads neither lose nor double an event. Wire types stop here.
+
+mod driver;
+mod loss;
+mod machine;
+mod names;
+mod rows;
+mod tables;
+mod threads;
+
+pub use driver::{Collector, Settings};
+pub use loss::{CATALOG, id_of};
