@@ -5,9 +5,12 @@
 
 pub mod bpf;
 pub mod cli;
+pub mod collect;
 pub mod commands;
 pub mod error;
 pub mod host;
 pub mod model;
 pub mod name;
 pub mod plan;
+pub mod sample;
+pub mod symbol;

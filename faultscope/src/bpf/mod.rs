@@ -10,6 +10,6 @@ pub mod object;
 pub mod table;
 
 pub use attach::Programs;
-pub use load::{LoadError, Sizes};
 pub use aya::maps::MapError;
+pub use load::{LoadError, Sizes};
 pub use maps::Maps;

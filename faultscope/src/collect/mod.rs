@@ -11,5 +11,5 @@ mod rows;
 mod tables;
 mod threads;
 
-pub use driver::{Collector, Settings};
-pub use loss::{CATALOG, id_of};
+pub use driver::{Collector, Now, Settings};
+pub use loss::CATALOG;

@@ -66,7 +66,9 @@ impl Tables {
                 continue;
             }
             let before = self.locks.remove(&slot);
-            let waits = row.waits.wrapping_sub(before.as_ref().map_or(0, |b| b.row.waits));
+            let waits = row
+                .waits
+                .wrapping_sub(before.as_ref().map_or(0, |b| b.row.waits));
             if waits > 0 {
                 add_lock(&row, before.as_ref().map(|b| &b.row), delta);
             }
@@ -77,9 +79,17 @@ impl Tables {
             }
             let is_retired = idle > IDLE_TICKS;
             if is_retired {
-                maps.locks.write_word(slot, 0, maps.locks.tag(slot) | u64::from(ROW_RETIRED));
+                maps.locks
+                    .write_word(slot, 0, maps.locks.tag(slot) | u64::from(ROW_RETIRED));
             }
-            self.locks.insert(slot, Known { row, idle, is_retired });
+            self.locks.insert(
+                slot,
+                Known {
+                    row,
+                    idle,
+                    is_retired,
+                },
+            );
         }
         self.lock_rows = fill.into_iter().max().unwrap_or(0);
     }
@@ -109,12 +119,23 @@ impl Tables {
             if is_retired {
                 maps.mmap.write_word(slot, 0, RETIRED_TAG);
             }
-            self.takers.insert(slot, Known { row, idle, is_retired });
+            self.takers.insert(
+                slot,
+                Known {
+                    row,
+                    idle,
+                    is_retired,
+                },
+            );
         }
     }
 
     /// madvise calls.
-    pub(super) fn madvise(&mut self, maps: &mut Maps, delta: &mut Delta) -> Result<(), crate::bpf::MapError> {
+    pub(super) fn madvise(
+        &mut self,
+        maps: &mut Maps,
+        delta: &mut Delta,
+    ) -> Result<(), crate::bpf::MapError> {
         for (key, row) in maps.madvise.entries()? {
             let (before, idle) = self.madvise.get(&key).copied().unwrap_or_default();
             let calls = row.calls.saturating_sub(before.calls);
@@ -181,7 +202,12 @@ fn add_lock(row: &LockRow, before: Option<&LockRow>, delta: &mut Delta) {
 }
 
 fn taker_id(key: &MmapKey) -> TakerId {
-    TakerId { mm: key.mm, tgid: key.tgid, syscall: key.syscall, is_write: key.is_write != 0 }
+    TakerId {
+        mm: key.mm,
+        tgid: key.tgid,
+        syscall: key.syscall,
+        is_write: key.is_write != 0,
+    }
 }
 
 fn add_taker(row: &MmapRow, before: Option<&MmapRow>, delta: &mut Delta) {

@@ -46,7 +46,12 @@ struct SpaceKeyOrd {
 
 impl From<SpaceKey> for SpaceKeyOrd {
     fn from(k: SpaceKey) -> Self {
-        Self { mm: k.mm, start_ns: k.leader_start_ns, cpu: k.cpu, tgid: k.tgid }
+        Self {
+            mm: k.mm,
+            start_ns: k.leader_start_ns,
+            cpu: k.cpu,
+            tgid: k.tgid,
+        }
     }
 }
 
@@ -65,7 +70,11 @@ pub(super) struct Threads {
 impl Threads {
     /// Adds the increments since the last call to `delta`, and frees the rows of
     /// threads that were dead at the last call already.
-    pub(super) fn collect(&mut self, maps: &mut Maps, delta: &mut Delta) -> Result<(), crate::bpf::MapError> {
+    pub(super) fn collect(
+        &mut self,
+        maps: &mut Maps,
+        delta: &mut Delta,
+    ) -> Result<(), crate::bpf::MapError> {
         let mut shares = Shares::new();
         self.space_map(maps, &mut shares)?;
         self.rows = 0;
@@ -74,7 +83,9 @@ impl Threads {
                 continue;
             }
             self.rows += 1;
-            let Some(row) = read_steady(maps, slot) else { continue };
+            let Some(row) = read_steady(maps, slot) else {
+                continue;
+            };
             if self.row(&row, &mut shares, delta) {
                 maps.threads.free(slot);
             }
@@ -110,15 +121,18 @@ impl Threads {
         let mut comm = None;
         if let Some(before) = self.known.remove(&row.tag) {
             if before.unflushed > 0 {
-                *shares.entry(before.space.into()).or_default() -= i64::try_from(before.unflushed).unwrap_or(0);
+                *shares.entry(before.space.into()).or_default() -=
+                    i64::try_from(before.unflushed).unwrap_or(0);
             }
             if before.start_ns == row.start_ns && before.generation == row.generation {
                 increment = now.since(&before.counters);
                 was_dead = before.is_dead;
             } else {
                 // The rest of the old identity comes through the map of old rows.
-                self.retired
-                    .insert((row.tag, before.start_ns, before.generation), before.counters);
+                self.retired.insert(
+                    (row.tag, before.start_ns, before.generation),
+                    before.counters,
+                );
             }
             if before.comm_bytes == row.comm {
                 comm = Some(before.comm);
@@ -170,11 +184,18 @@ impl Threads {
     }
 
     /// Increments of the map of address-space shares; drops those of the dead.
-    fn space_map(&mut self, maps: &mut Maps, shares: &mut Shares) -> Result<(), crate::bpf::MapError> {
+    fn space_map(
+        &mut self,
+        maps: &mut Maps,
+        shares: &mut Shares,
+    ) -> Result<(), crate::bpf::MapError> {
         /// Ticks without a change before an entry is dropped.
         const IDLE_TICKS: u32 = 30;
-        let alive: std::collections::HashSet<u64> =
-            self.known.values().map(|k| k.space.leader_start_ns).collect();
+        let alive: std::collections::HashSet<u64> = self
+            .known
+            .values()
+            .map(|k| k.space.leader_start_ns)
+            .collect();
         for (key, total) in maps.spaces.entries()? {
             let id = (key.mm, key.leader_start_ns, key.cpu);
             let (before, idle) = self.spaces.get(&id).copied().unwrap_or_default();
@@ -199,7 +220,6 @@ impl Threads {
     }
 }
 
-
 fn tgid(row: &ThreadRow) -> u32 {
     u32::try_from(row.exec_and_tgid >> 32).unwrap_or(0)
 }
@@ -221,9 +241,18 @@ fn name(comm: &[u8; 16]) -> Arc<str> {
     scrub(&comm[..end]).into()
 }
 
-fn attribute(row: &ThreadRow, comm: &Arc<str>, increment: &Counters, is_alive: bool, delta: &mut Delta) {
+fn attribute(
+    row: &ThreadRow,
+    comm: &Arc<str>,
+    increment: &Counters,
+    is_alive: bool,
+    delta: &mut Delta,
+) {
     let tid = u32::try_from(row.tag).unwrap_or(0);
-    let process = ProcessId { tgid: tgid(row), start_ns: row.leader_start_ns };
+    let process = ProcessId {
+        tgid: tgid(row),
+        start_ns: row.leader_start_ns,
+    };
     let entry: &mut Process = delta.processes.entry(process).or_default();
     entry.cgroup = row.memcg;
     entry.threads += u64::from(is_alive);
@@ -237,7 +266,10 @@ fn attribute(row: &ThreadRow, comm: &Arc<str>, increment: &Counters, is_alive: b
     if increment.is_zero() {
         return;
     }
-    let id = ThreadId { tid, start_ns: row.start_ns };
+    let id = ThreadId {
+        tid,
+        start_ns: row.start_ns,
+    };
     delta
         .threads
         .entry(id)
@@ -263,9 +295,10 @@ fn add_spaces(shares: &Shares, delta: &mut Delta) {
     for (key, n) in shares {
         if let Ok(n @ 1..) = u64::try_from(*n) {
             let space = delta.spaces.entry(key.mm).or_default();
-            space
-                .process
-                .get_or_insert(ProcessId { tgid: key.tgid, start_ns: key.start_ns });
+            space.process.get_or_insert(ProcessId {
+                tgid: key.tgid,
+                start_ns: key.start_ns,
+            });
             *space.by_cpu.entry(key.cpu).or_default() += n;
         }
     }

@@ -94,6 +94,7 @@ impl SystemSample {
     }
 }
 
+#[derive(Debug)]
 struct MthpFiles {
     size_kib: u64,
     files: [Option<File>; MTHP_COUNTERS.len()],
@@ -102,6 +103,7 @@ struct MthpFiles {
 /// Keeps the files open from one tick to the next.
 ///
 /// A file that could not be opened at start stays absent for the reader's life.
+#[derive(Debug)]
 pub struct SystemReader {
     buffer: Vec<u8>,
     vmstat: Option<File>,

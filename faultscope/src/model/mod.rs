@@ -1,10 +1,14 @@
 //! Derived values for sinks: one [`Model`] per interval, made without I/O.
 //!
 //! Owns the field catalogue, the views and their tables. Knows nothing of
-//! terminals, files, BPF maps or clocks.
+//! terminals, files, BPF maps or clocks. Tables are built when first asked for,
+//! so that a screen pays for what it shows.
 
+pub mod advice;
+mod build;
 pub mod field;
 pub mod header;
+pub mod syscall;
 pub mod table;
 pub mod view;
 
@@ -13,7 +17,34 @@ pub use header::{Header, Lost, Missing};
 pub use table::{Row, Table, Value};
 pub use view::{TableId, View};
 
-use std::sync::Arc;
+use crate::sample::Delta;
+use std::sync::{Arc, OnceLock};
+
+/// What the model is told beside the increments; the same for a whole capture.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// Host name and kernel release, scrubbed.
+    pub host: Arc<HostLine>,
+    /// Signals this host does not give, each with the reason `doctor` prints.
+    pub missing: Arc<[Missing]>,
+    /// Kernel-side filters in force, as the user wrote them.
+    pub filter: String,
+    /// State of multi-generation LRU in the words of the host facts.
+    pub mglru: String,
+    /// What contended spinlock waits mean in this kernel's spinlock mode.
+    pub spinlock: String,
+    /// The loss catalogue: id and description, in the order of `Delta::losses`.
+    pub losses: &'static [(&'static str, &'static str)],
+}
+
+/// What the header calls the machine.
+#[derive(Debug, Clone, Default)]
+pub struct HostLine {
+    /// Node name.
+    pub name: String,
+    /// Kernel release as `uname -r` prints it.
+    pub kernel: String,
+}
 
 /// Everything a sink shows of one interval.
 #[derive(Debug, Clone)]
@@ -31,30 +62,55 @@ pub struct Model {
     /// Every loss counter, also those that read zero.
     pub lost: Vec<Lost>,
     /// Signals this host does not give, each with the reason `doctor` prints.
-    pub missing: Vec<Missing>,
-    /// One table per [`TableId`], in the order of `TableId::ALL`.
-    pub tables: Vec<Table>,
+    pub missing: Arc<[Missing]>,
     /// Short sentences worth a line on every screen (stale waits, attach edge).
     pub notes: Vec<String>,
-}
-
-/// What the header calls the machine.
-#[derive(Debug, Clone, Default)]
-pub struct HostLine {
-    /// Node name.
-    pub name: String,
-    /// Kernel release as `uname -r` prints it.
-    pub kernel: String,
+    delta: Arc<Delta>,
+    context: Arc<Context>,
+    tables: Vec<OnceLock<Table>>,
 }
 
 impl Model {
-    /// The table called `id`.
-    ///
-    /// # Panics
-    /// Never on a model from `Model::new`, which fills every table.
+    /// The model of one interval.
+    #[must_use]
+    pub fn new(delta: Arc<Delta>, context: Arc<Context>) -> Self {
+        Self {
+            host: Arc::clone(&context.host),
+            t_mono_ns: delta.t_mono_ns,
+            t_real_ns: delta.t_real_ns,
+            interval_ns: delta.interval_ns,
+            header: build::header(&delta, &context),
+            lost: build::lost(&delta, &context),
+            missing: Arc::clone(&context.missing),
+            notes: build::notes(&delta),
+            delta,
+            context,
+            tables: vec![OnceLock::new(); TableId::ALL.len()],
+        }
+    }
+
+    /// A model whose tables are given, in the order of `TableId::ALL`; tables
+    /// not given are those of an empty interval.
+    #[must_use]
+    pub fn from_tables(context: Arc<Context>, header: Header, tables: Vec<Table>) -> Self {
+        let mut model = Self::new(Arc::default(), context);
+        model.header = header;
+        for (slot, table) in model.tables.iter_mut().zip(tables) {
+            *slot = OnceLock::from(table);
+        }
+        model
+    }
+
+    /// The table called `id`, built on the first call.
     #[must_use]
     pub fn table(&self, id: TableId) -> &Table {
-        &self.tables[id.index()]
+        self.tables[id.index()].get_or_init(|| build::table(id, &self.delta, &self.context))
+    }
+
+    /// The increments behind the model.
+    #[must_use]
+    pub fn delta(&self) -> &Delta {
+        &self.delta
     }
 
     /// Interval in seconds, never zero.

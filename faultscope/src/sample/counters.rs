@@ -178,8 +178,21 @@ mod tests {
     #[test]
     fn every_counter_has_a_place_of_its_own() {
         let mut places: Vec<usize> = (0..8)
-            .flat_map(|c| [Scope::User(c), Scope::Kernel(c), Scope::Waits(c), Scope::WaitNs(c)])
-            .chain((0..2).flat_map(|s| [Scope::MmapTaken(s), Scope::MmapTakeNs(s), Scope::MmapHoldNs(s)]))
+            .flat_map(|c| {
+                [
+                    Scope::User(c),
+                    Scope::Kernel(c),
+                    Scope::Waits(c),
+                    Scope::WaitNs(c),
+                ]
+            })
+            .chain((0..2).flat_map(|s| {
+                [
+                    Scope::MmapTaken(s),
+                    Scope::MmapTakeNs(s),
+                    Scope::MmapHoldNs(s),
+                ]
+            }))
             .chain([
                 Scope::FixedUp,
                 Scope::Major,

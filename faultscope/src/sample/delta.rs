@@ -327,16 +327,14 @@ pub struct Delta {
     pub context_switches: Option<u64>,
     /// Pressure stall of memory, some and full, ns.
     pub memory_pressure_ns: Option<(u64, u64)>,
-    /// Free-standing facts worth a row: name, value, unit.
-    pub machine: Vec<(String, String)>,
+    /// Levels of /proc/meminfo at the end, bytes.
+    pub levels: Vec<(&'static str, u64)>,
     /// Our programs.
     pub programs: Vec<Program>,
     /// Map fill.
     pub maps: Vec<MapFill>,
     /// Own cost.
     pub own: Own,
-    /// Longest spin wait that ended in the interval, ns, and steal of the machine, ns.
-    pub longest_spin_ns: u64,
 }
 
 impl Delta {

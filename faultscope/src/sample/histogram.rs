@@ -46,7 +46,11 @@ impl Histogram {
             seen += n;
             if seen >= rank {
                 let low = lower_bound(bucket);
-                let high = if bucket as usize + 1 < BUCKETS { lower_bound(bucket + 1) } else { low };
+                let high = if bucket as usize + 1 < BUCKETS {
+                    lower_bound(bucket + 1)
+                } else {
+                    low
+                };
                 return Some(low.midpoint(high));
             }
         }

@@ -83,7 +83,9 @@ pub struct KernelSymbols {
 
 impl Default for KernelSymbols {
     fn default() -> Self {
-        Self { symbolizer: Symbolizer::new() }
+        Self {
+            symbolizer: Symbolizer::new(),
+        }
     }
 }
 
@@ -116,7 +118,10 @@ mod tests {
     use super::*;
 
     fn chain(names: &[&str]) -> Vec<Option<String>> {
-        names.iter().map(|n| (!n.is_empty()).then(|| (*n).to_owned())).collect()
+        names
+            .iter()
+            .map(|n| (!n.is_empty()).then(|| (*n).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -129,15 +134,26 @@ mod tests {
             "folio_lruvec_lock_irqsave",
             "folio_batch_move_lru",
         ]);
-        assert_eq!(call_site(&frames), ["folio_lruvec_lock_irqsave", "folio_batch_move_lru"]);
-        let frames = chain(&["", "rwsem_down_write_slowpath", "down_write_killable", "vm_mmap_pgoff"]);
+        assert_eq!(
+            call_site(&frames),
+            ["folio_lruvec_lock_irqsave", "folio_batch_move_lru"]
+        );
+        let frames = chain(&[
+            "",
+            "rwsem_down_write_slowpath",
+            "down_write_killable",
+            "vm_mmap_pgoff",
+        ]);
         assert_eq!(call_site(&frames), ["vm_mmap_pgoff"]);
         assert!(call_site(&chain(&["down_read"])).is_empty());
     }
 
     #[test]
     fn clone_suffixes_go() {
-        assert_eq!(normalize("folio_batch_move_lru.isra.0"), "folio_batch_move_lru");
+        assert_eq!(
+            normalize("folio_batch_move_lru.isra.0"),
+            "folio_batch_move_lru"
+        );
         assert_eq!(normalize("do_madvise"), "do_madvise");
     }
 }

@@ -1,0 +1,250 @@
+//! One tick: every collector fills one `Delta`.
+
+use super::{machine::Machine, names::Names, tables::Tables, threads::Threads};
+use crate::{
+    bpf::{Maps, Programs, attach::ProgramStats},
+    host::{cgroup::CgroupPaths, system::SystemReader, topology::Topology},
+    sample::{
+        Delta,
+        delta::{Loss, MapFill, Program},
+    },
+};
+use anyhow::Context as _;
+use faultscope_common::{abi::map, config::Control};
+use std::{collections::BTreeMap, os::fd::OwnedFd, path::PathBuf};
+
+/// Longest time per second in which fault handoffs are measured, ns.
+const WINDOW_NS: u64 = 10_000_000;
+/// Shortest time between two windows, ns.
+const WINDOW_EVERY_NS: u64 = 1_000_000_000;
+
+const WINDOW_WORD: usize = std::mem::offset_of!(Control, window_until_ns) / 8;
+const STACKS_WORD: usize = std::mem::offset_of!(Control, stacks) / 8;
+
+/// What a collector is told once.
+#[derive(Debug)]
+pub struct Settings {
+    /// File-system root, `/` outside tests.
+    pub root: PathBuf,
+    /// Places of the CPUs.
+    pub topology: Topology,
+    /// Names of memory cgroups; `None` where no hierarchy has the controller.
+    pub cgroups: Option<CgroupPaths>,
+    /// Kernel symbols are readable; else call chains are addresses.
+    pub has_symbols: bool,
+    /// Every program of the catalogue with its hook, or why it is not attached.
+    pub places: Vec<(&'static str, String)>,
+}
+
+/// A time as the caller's clock has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic ns.
+    pub mono_ns: u64,
+    /// ns since the Unix epoch.
+    pub real_ns: u64,
+    /// CPU time of this process, ns.
+    pub cpu_ns: u64,
+}
+
+/// Reads everything once per tick.
+#[derive(Debug)]
+pub struct Collector {
+    maps: Maps,
+    programs: Programs,
+    threads: Threads,
+    tables: Tables,
+    machine: Machine,
+    names: Names,
+    places: Vec<(&'static str, String)>,
+    stats: BTreeMap<&'static str, ProgramStats>,
+    statistics: Option<OwnedFd>,
+    misses_total: u64,
+    has_symbols: bool,
+    measures_sharing: bool,
+    window_ns: u64,
+    before: Option<Now>,
+    ticks: u64,
+    overruns: u64,
+}
+
+impl Collector {
+    /// Takes the attached programs and their maps.
+    #[must_use]
+    pub fn new(programs: Programs, maps: Maps, settings: Settings) -> Self {
+        let system = SystemReader::open(&settings.root);
+        Self {
+            machine: Machine::new(system, &settings.topology, maps.sizes.cpus),
+            names: Names::new(settings.root, settings.cgroups, settings.has_symbols),
+            has_symbols: settings.has_symbols,
+            maps,
+            programs,
+            threads: Threads::default(),
+            tables: Tables::default(),
+            places: settings.places,
+            stats: BTreeMap::new(),
+            statistics: None,
+            misses_total: 0,
+            measures_sharing: false,
+            window_ns: 0,
+            before: None,
+            ticks: 0,
+            overruns: 0,
+        }
+    }
+
+    /// The programs, to attach and detach sets.
+    pub fn programs(&mut self) -> &mut Programs {
+        &mut self.programs
+    }
+
+    /// Replaces what is said of a program's hook.
+    pub fn set_place(&mut self, program: &'static str, place: String) {
+        match self.places.iter_mut().find(|(name, _)| *name == program) {
+            Some(entry) => entry.1 = place,
+            None => self.places.push((program, place)),
+        }
+    }
+
+    /// Switches kernel stacks of contended waits on or off (about 1.2 us each).
+    pub fn set_stacks(&mut self, on: bool) {
+        self.maps.control.write_word(0, STACKS_WORD, u64::from(on));
+    }
+
+    /// Switches the sharing window on or off.
+    pub fn set_sharing(&mut self, on: bool) {
+        self.measures_sharing = on;
+        if !on {
+            self.maps.control.write_word(0, WINDOW_WORD, 0);
+        }
+    }
+
+    /// Switches the kernel's run-time statistics on or off; they cost every BPF
+    /// program of the machine about 30 ns per run.
+    ///
+    /// # Errors
+    /// What bpf(2) says; nothing changes then.
+    pub fn set_statistics(&mut self, on: bool) -> Result<(), String> {
+        if on != self.statistics.is_some() {
+            self.statistics = if on {
+                Some(crate::bpf::attach::run_time_statistics()?)
+            } else {
+                None
+            };
+            self.stats.clear();
+        }
+        Ok(())
+    }
+
+    /// Counts a tick that began late.
+    pub fn overrun(&mut self) {
+        self.overruns += 1;
+    }
+
+    /// Everything since the last call; the first call sets the base and its
+    /// increments count from attach.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn tick(&mut self, now: Now) -> anyhow::Result<Delta> {
+        let mut delta = Delta {
+            t_mono_ns: now.mono_ns,
+            t_real_ns: now.real_ns,
+            interval_ns: self
+                .before
+                .map_or(0, |b| now.mono_ns.saturating_sub(b.mono_ns)),
+            is_first: self.ticks <= 1,
+            ..Delta::default()
+        };
+        self.window(now.mono_ns);
+        self.machine.cpus(&self.maps, &mut delta);
+        self.threads
+            .collect(&mut self.maps, &mut delta)
+            .context("reading thread rows from the BPF maps")?;
+        self.tables.locks(&self.maps, &mut delta);
+        self.tables.takers(&self.maps, &mut delta);
+        self.tables
+            .madvise(&mut self.maps, &mut delta)
+            .context("reading madvise rows from the BPF maps")?;
+        self.machine.system(&mut delta);
+        self.names.fill(&self.maps, &mut delta);
+        self.own(now, &mut delta);
+        if !self.has_symbols {
+            // Whoever may not read kernel addresses must not learn them here.
+            delta.locks.values_mut().for_each(|lock| lock.address = 0);
+        }
+        self.before = Some(now);
+        self.ticks += 1;
+        Ok(delta)
+    }
+
+    fn window(&mut self, now_ns: u64) {
+        if self.measures_sharing && now_ns.saturating_sub(self.window_ns) >= WINDOW_EVERY_NS {
+            self.window_ns = now_ns;
+            self.maps
+                .control
+                .write_word(0, WINDOW_WORD, now_ns + WINDOW_NS);
+        }
+    }
+
+    fn own(&mut self, now: Now, delta: &mut Delta) {
+        if let Some(before) = self.before {
+            delta.own.cpu_ns = Some(now.cpu_ns.saturating_sub(before.cpu_ns));
+        }
+        delta.own.map_bytes = self.maps.memory_bytes;
+        delta.own.overruns = self.overruns;
+        let mut misses_total = 0;
+        for (name, place) in &self.places {
+            let stats = self.programs.stats(name);
+            let before = self.stats.get(name).copied();
+            let since = |f: fn(&ProgramStats) -> u64| {
+                let now = stats.as_ref().map(f)?;
+                Some(now.saturating_sub(before.as_ref().map(f)?))
+            };
+            let measured = self.statistics.is_some();
+            misses_total += stats.map_or(0, |s| s.misses);
+            delta.programs.push(Program {
+                name,
+                place: place.clone(),
+                is_attached: stats.is_some(),
+                run_ns: since(|s| s.run_ns).filter(|_| measured),
+                runs: since(|s| s.runs).filter(|_| measured),
+                misses: stats.map(|s| s.misses.saturating_sub(before.map_or(0, |b| b.misses))),
+            });
+            match stats {
+                Some(stats) => self.stats.insert(name, stats),
+                None => self.stats.remove(name),
+            };
+        }
+        // A detached program takes its count along; what it missed stays missed.
+        let increment = misses_total.saturating_sub(self.misses_total);
+        let total = delta
+            .losses
+            .last()
+            .map_or(0, |_| misses_total.max(self.misses_total));
+        self.misses_total = total;
+        delta.losses.push(Loss { total, increment });
+        self.fill(delta);
+    }
+
+    fn fill(&self, delta: &mut Delta) {
+        let sizes = &self.maps.sizes;
+        let row = |name, entries, capacity: u32| MapFill {
+            name,
+            entries,
+            capacity: u64::from(capacity),
+        };
+        delta.maps = vec![
+            row(map::THREADS, self.threads.rows, sizes.threads),
+            row(map::OVERFLOW, self.threads.overflow_rows, sizes.overflow),
+            row(map::SPACES, self.threads.space_entries(), sizes.spaces),
+            row(map::LOCKS, self.tables.lock_rows, sizes.lock_rows),
+            row(
+                map::MMAP,
+                self.tables.taker_rows(),
+                u32::try_from(self.maps.mmap.len()).unwrap_or(u32::MAX),
+            ),
+            row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
+        ];
+    }
+}

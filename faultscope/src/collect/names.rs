@@ -1,0 +1,150 @@
+//! Names of processes, cgroups and call chains, each looked up once.
+
+use crate::{
+    bpf::Maps,
+    host::{cgroup::CgroupPaths, process},
+    sample::{Delta, delta::CallChain},
+    symbol::{KernelSymbols, call_site},
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
+
+/// Names kept of processes that are gone.
+const MAX_NAMES: usize = 65_536;
+
+/// Caches of names.
+#[derive(Debug)]
+pub(super) struct Names {
+    root: PathBuf,
+    cgroups: Option<CgroupPaths>,
+    processes: HashMap<u32, Arc<str>>,
+    chains: Arc<HashMap<u32, CallChain>>,
+    has_symbols: bool,
+}
+
+impl Names {
+    /// `cgroups` is `None` where no hierarchy holds the memory controller;
+    /// without `has_symbols` call chains are addresses.
+    pub(super) fn new(root: PathBuf, cgroups: Option<CgroupPaths>, has_symbols: bool) -> Self {
+        Self {
+            root,
+            cgroups,
+            processes: HashMap::new(),
+            chains: Arc::default(),
+            has_symbols,
+        }
+    }
+
+    /// Fills in the names of everything that has a row in `delta`.
+    pub(super) fn fill(&mut self, maps: &Maps, delta: &mut Delta) {
+        self.processes(delta);
+        self.cgroups(delta);
+        self.chains(maps, delta);
+        delta.chains = Arc::clone(&self.chains);
+    }
+
+    fn processes(&mut self, delta: &mut Delta) {
+        if self.processes.len() > MAX_NAMES {
+            self.processes.clear();
+        }
+        for (id, process) in &delta.processes {
+            if !process.comm.is_empty() {
+                self.processes.insert(id.tgid, Arc::clone(&process.comm));
+            }
+        }
+        let wanted: BTreeSet<u32> = delta
+            .takers
+            .iter()
+            .flat_map(|(id, taker)| [id.tgid, taker.owner])
+            .chain(delta.locks.keys().map(|lock| lock.owner))
+            .chain(delta.madvise.keys().map(|id| id.tgid))
+            .chain(
+                delta
+                    .spaces
+                    .values()
+                    .filter_map(|s| s.process.map(|p| p.tgid)),
+            )
+            .filter(|tgid| *tgid != 0)
+            .collect();
+        for tgid in wanted {
+            let name = self.processes.entry(tgid).or_insert_with(|| {
+                process::read_comm(&self.root, tgid)
+                    .unwrap_or_default()
+                    .into()
+            });
+            delta.names.insert(tgid, Arc::clone(name));
+        }
+    }
+
+    fn cgroups(&mut self, delta: &mut Delta) {
+        let Some(paths) = &mut self.cgroups else {
+            return;
+        };
+        paths.begin_tick();
+        let wanted: BTreeSet<u64> = delta
+            .cgroups
+            .keys()
+            .copied()
+            .chain(delta.locks.keys().map(|lock| lock.memcg))
+            .filter(|id| *id != 0)
+            .collect();
+        for id in wanted {
+            if let Some(name) = paths.name(id) {
+                let path = if name.is_deleted {
+                    format!("{} (deleted)", name.display)
+                } else {
+                    name.display.to_string()
+                };
+                delta.cgroup_paths.insert(id, path.into());
+            }
+        }
+    }
+
+    fn chains(&mut self, maps: &Maps, delta: &Delta) {
+        let new: Vec<u32> = delta
+            .locks
+            .keys()
+            .map(|lock| lock.stack)
+            .filter(|stack| *stack != 0 && !self.chains.contains_key(stack))
+            .collect::<BTreeSet<u32>>()
+            .into_iter()
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        let symbols = self.has_symbols.then(KernelSymbols::default);
+        let mut chains = HashMap::clone(&self.chains);
+        for slot in new {
+            let row = maps.stacks.read(slot as usize - 1);
+            let used = usize::try_from(row.frames_used)
+                .unwrap_or(0)
+                .min(row.frames.len());
+            if used == 0 {
+                // Still being written; next tick.
+                continue;
+            }
+            let frames = &row.frames[..used];
+            let names = symbols.as_ref().and_then(|s| s.resolve(frames).ok());
+            chains.insert(slot, chain(frames, names));
+        }
+        self.chains = Arc::new(chains);
+    }
+}
+
+/// Names where there are some, else addresses.
+fn chain(frames: &[u64], names: Option<Vec<Option<String>>>) -> CallChain {
+    let chain = match names {
+        Some(names) => call_site(&names),
+        None => frames.iter().map(|frame| format!("{frame:#x}")).collect(),
+    };
+    CallChain {
+        site: chain
+            .first()
+            .cloned()
+            .unwrap_or_else(|| "[lock code only]".into()),
+        chain,
+    }
+}
