@@ -1,6 +1,7 @@
 //! One file for each subcommand, and what they all do first: read the host.
 
 pub mod doctor;
+pub mod session;
 
 use std::path::Path;
 
@@ -42,5 +43,16 @@ pub const fn hook(attach: Attach) -> Hook {
         Attach::Tracepoint { name, .. } => Hook::Tracepoint(name),
         Attach::Software(SoftwareEvent::PageFaults) => Hook::PageFaults,
         Attach::Software(SoftwareEvent::MajorFaults) => Hook::MajorFaults,
+    }
+}
+
+/// What multi-generation LRU does to the activation counts.
+#[must_use]
+pub fn mglru_sentence(mglru: &Fact<u32>) -> String {
+    match mglru {
+        Fact::Yes(bits) => format!(
+            "multi-generation LRU is on ({bits:#06x}): mark-accessed returns before activation, so activations stay 0"
+        ),
+        Fact::No(reason) | Fact::Unknown(reason) => format!("multi-generation LRU: {reason}"),
     }
 }

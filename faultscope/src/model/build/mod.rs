@@ -230,11 +230,7 @@ pub(super) fn notes(delta: &Delta) -> Vec<String> {
     for (id, lock) in &delta.locks {
         // Waits of the interval are in its histogram; the maximum is since attach.
         let longest = lock.histogram.quantile_ns(1.0).unwrap_or(0);
-        if !id.is_site
-            && id.mode == 0
-            && longest > LONG_SPIN_NS
-            && crate::model::build::locks::is_spin(id.class)
-        {
+        if !id.is_site && id.mode == 0 && longest > LONG_SPIN_NS && locks::is_spin(id.class) {
             notes.push(format!(
                 "a spin wait of about {} ms on a {}; the hypervisor took {} ms of CPU time in this interval",
                 longest / 1_000_000,

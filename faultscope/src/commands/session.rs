@@ -1,0 +1,480 @@
+//! A live capture: host facts, plan, attached programs, one model per tick.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::{consult_kernel, hook};
+use crate::bpf::{Maps, Programs, Sizes, load::load, object};
+use crate::collect::{CATALOG, Collector, Now, Settings};
+use crate::error::Failure;
+use crate::host::cgroup::CgroupPaths;
+use crate::host::{Fact, HostFacts, clock};
+use crate::model::{Context, HostLine, Missing, Model, TableId};
+use crate::name::scrub;
+use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
+
+/// Longest name of a thread, without its NUL (TASK_COMM_LEN, include/linux/sched.h).
+const COMM_BYTES: usize = 15;
+/// Times a plan is made anew without what the kernel refused.
+const REPLANS: usize = 4;
+
+/// What is captured.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Processes, by id.
+    pub pids: Vec<u32>,
+    /// Memory cgroups and their descendants.
+    pub cgroups: Vec<PathBuf>,
+    /// Thread names, exact.
+    pub comms: Vec<String>,
+    /// Programs that must attach.
+    pub named: BTreeSet<String>,
+    /// Programs that must not be planned.
+    pub forbidden: BTreeSet<String>,
+    /// The object to load in place of the embedded one.
+    pub bpf_object: Option<PathBuf>,
+    /// Map sizes in place of those for this machine.
+    pub sizes: Option<Sizes>,
+}
+
+/// Programs attached, counters running.
+#[derive(Debug)]
+pub struct Session {
+    collector: Collector,
+    facts: ProbeFacts,
+    request: Request,
+    plan: Plan,
+    attached: Vec<Attached>,
+    /// Sets attached during the whole of the present interval.
+    whole: BTreeSet<Set>,
+    context: Context,
+    is_measured: bool,
+}
+
+impl Session {
+    /// Reads the host at `/`, attaches the core set and takes the base reading.
+    ///
+    /// # Errors
+    /// [`Failure`] for a missing right or BTF and for a filter that names
+    /// nothing; otherwise what the kernel refused. Nothing stays attached.
+    pub fn start(options: &Options) -> anyhow::Result<Self> {
+        let root = Path::new("/");
+        let mut host = HostFacts::read(root);
+        let probes = consult_kernel(root, &mut host);
+        Self::start_on(root, &host, probes, options)
+    }
+
+    /// The same with facts from elsewhere, so that tests can take rights away.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub fn start_on(
+        root: &Path,
+        host: &HostFacts,
+        probes: Fact<ProbeFacts>,
+        options: &Options,
+    ) -> anyhow::Result<Self> {
+        if let Some(failure) = plan::refusal(host, &probes) {
+            return Err(failure.into());
+        }
+        let Fact::Yes(facts) = probes else {
+            anyhow::bail!("the kernel's BTF was refused without a reason");
+        };
+        let cgroups = host
+            .memory_hierarchy
+            .value()
+            .map(|h| CgroupPaths::new(root, h));
+        let filter = Filter::resolve(options, cgroups.as_ref())?;
+        let request = Request {
+            sets: named_sets(&options.named)
+                .chain([Set::Core, Set::Learn])
+                .collect(),
+            has_comm_filter: !options.comms.is_empty(),
+            named: options.named.clone(),
+            forbidden: options.forbidden.clone(),
+        };
+        let object = object::read(options.bpf_object.as_deref())?;
+        let possible = host
+            .topology
+            .cpus
+            .iter()
+            .map(|c| c.cpu + 1)
+            .max()
+            .unwrap_or(1);
+        let sizes = options
+            .sizes
+            .unwrap_or_else(|| Sizes::for_machine(possible, threads_now(root)));
+        let plan = plan::plan(&facts, &request);
+        let mut globals = plan.globals.clone();
+        globals.push(("FILTERS", filter.kinds()));
+        let loaded = load(&object, &globals, sizes)?;
+        let online = host
+            .topology
+            .cpus
+            .iter()
+            .filter(|c| c.is_online)
+            .map(|c| c.cpu)
+            .collect();
+        let (mut programs, mut maps) = Programs::split(loaded, online);
+        let place = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        let places: Vec<_> = host
+            .topology
+            .cpus
+            .iter()
+            .map(|c| (c.cpu, place(c.core), place(c.llc), place(c.node)))
+            .collect();
+        maps.set_places(&places);
+        maps.set_filters(&options.pids, &filter.cgroups, &filter.comms)
+            .context("writing the filters into the BPF maps")?;
+        let (plan, attached) = attach_plan(&mut programs, &facts, request.clone(), plan);
+        learn(&mut programs, &maps);
+        programs.forget_btf();
+        release_memory();
+        let settings = Settings {
+            root: root.to_owned(),
+            topology: host.topology.clone(),
+            cgroups,
+            has_symbols: host.kernel.kallsyms.is_yes(),
+            places: Vec::new(),
+        };
+        let mut session = Self {
+            collector: Collector::new(programs, maps, settings),
+            facts,
+            request,
+            plan,
+            attached,
+            whole: BTreeSet::new(),
+            context: context(host, options),
+            is_measured: false,
+        };
+        session.request.sets.remove(&Set::Learn);
+        session.whole = session.request.sets.clone();
+        session.tell_places();
+        session.collector.tick(now())?;
+        Ok(session)
+    }
+
+    /// Attaches what `table` shows and detaches what nothing shows.
+    pub fn show(&mut self, table: TableId) {
+        let wanted: BTreeSet<Set> = sets(table)
+            .iter()
+            .copied()
+            .chain(named_sets(&self.request.named))
+            .chain([Set::Core])
+            .collect();
+        if wanted != self.request.sets {
+            let request = Request {
+                sets: wanted.clone(),
+                ..self.request.clone()
+            };
+            let next = plan::plan(&self.facts, &request);
+            let programs = self.collector.programs();
+            let gone: Vec<String> = programs
+                .attached()
+                .filter(|name| !next.has(name))
+                .map(str::to_owned)
+                .collect();
+            for name in gone {
+                programs.detach(&name);
+            }
+            let (next, attached) = attach_plan(programs, &self.facts, request.clone(), next);
+            programs.forget_btf();
+            release_memory();
+            self.plan = next;
+            self.attached = attached;
+            self.request = request;
+            self.whole.retain(|set| wanted.contains(set));
+            self.tell_places();
+        }
+        let is_locks = matches!(table, TableId::Locks | TableId::LockSites);
+        self.collector.set_stacks(is_locks);
+        self.collector.set_sharing(table == TableId::AddressSpaces);
+        // Without the right to it, run times are absent; `doctor` says so.
+        self.is_measured = self
+            .collector
+            .set_statistics(table == TableId::Programs)
+            .is_ok();
+    }
+
+    /// Counts a tick that began late.
+    pub fn overrun(&mut self) {
+        self.collector.overrun();
+    }
+
+    /// The model of the time since the last call.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn tick(&mut self) -> anyhow::Result<Model> {
+        let delta = self.collector.tick(now())?;
+        let context = Context {
+            missing: self.missing().into(),
+            ..self.context.clone()
+        };
+        self.whole = self.request.sets.clone();
+        Ok(Model::new(Arc::new(delta), Arc::new(context)))
+    }
+
+    /// Programs the user named that are not attached, with the reason.
+    #[must_use]
+    pub fn named_missing(&self) -> Vec<String> {
+        let planned = self.plan.named_missing().map(|o| o.reason.clone());
+        let refused = self.attached.iter().filter_map(|a| {
+            let reason = a.outcome.as_ref().err()?;
+            self.request
+                .named
+                .contains(a.program)
+                .then(|| format!("program \"{}\" was refused: {reason}", a.program))
+        });
+        planned.chain(refused).collect()
+    }
+
+    /// One line naming the signals this host does not give.
+    #[must_use]
+    pub fn status_line(&self) -> Option<String> {
+        plan::status_line(&plan::missing(&self.plan, &self.attached))
+    }
+
+    /// The collector, for tests that read rows.
+    pub fn collector(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    /// Signals without a value in this interval.
+    fn missing(&self) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = plan::missing(&self.plan, &self.attached)
+            .into_iter()
+            .map(|m| Missing {
+                signal: m.signal,
+                reason: m.reason,
+            })
+            .collect();
+        for (set, signal, view) in [
+            (Set::Lru, "lru", "LRU or CPUs"),
+            (Set::Rss, "rss_stat", "processes, CPUs or LRU"),
+            (Set::Madvise, "madvise", "madvise"),
+        ] {
+            if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
+                let reason = format!("attached only while a view that shows it is open ({view})");
+                missing.push(Missing { signal, reason });
+            }
+        }
+        missing
+    }
+
+    fn tell_places(&mut self) {
+        for probe in PROBES {
+            let place = if self.collector.programs().is_attached(probe.program) {
+                probe.attach.hook()
+            } else if let Some(Err(reason)) = self
+                .attached
+                .iter()
+                .find(|a| a.program == probe.program)
+                .map(|a| a.outcome.clone())
+            {
+                reason
+            } else if probe.set == Set::Learn {
+                "detached: needed at the start only".into()
+            } else {
+                self.plan
+                    .omissions
+                    .iter()
+                    .find(|o| o.program == Some(probe.program))
+                    .map_or_else(
+                        || "not attached".into(),
+                        |o| match o.why {
+                            Why::NotRequested => "attached while a view shows it".into(),
+                            _ => o.reason.clone(),
+                        },
+                    )
+            };
+            self.collector.set_place(probe.program, place);
+        }
+    }
+}
+
+/// Sets whose signals a table shows.
+fn sets(table: TableId) -> &'static [Set] {
+    match table {
+        TableId::Cpus | TableId::Lru => &[Set::Lru, Set::Rss],
+        TableId::Processes | TableId::Threads | TableId::Cgroups | TableId::AddressSpaces => {
+            &[Set::Rss]
+        }
+        TableId::Madvise => &[Set::Madvise],
+        _ => &[],
+    }
+}
+
+/// Sets of the programs the user named: attached whatever is shown.
+fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> {
+    named
+        .iter()
+        .filter_map(|name| plan::probe(name))
+        .map(|probe| probe.set)
+}
+
+/// Attaches a plan; what the kernel refuses is forbidden and planned around.
+fn attach_plan(
+    programs: &mut Programs,
+    facts: &ProbeFacts,
+    mut request: Request,
+    mut plan: Plan,
+) -> (Plan, Vec<Attached>) {
+    let mut refused: Vec<Attached> = Vec::new();
+    for _ in 0..REPLANS {
+        let mut attached = Vec::with_capacity(plan.chosen.len());
+        let mut parts: BTreeSet<&str> = BTreeSet::new();
+        for probe in &plan.chosen {
+            let outcome = programs.attach(probe.program, hook(probe.attach));
+            if outcome.is_err() {
+                parts.insert(probe.part);
+            }
+            attached.push(Attached {
+                program: probe.program,
+                outcome,
+            });
+        }
+        if parts.is_empty() {
+            attached.extend(refused);
+            return (plan, attached);
+        }
+        // A part counts only as a whole.
+        for probe in plan.chosen.iter().filter(|p| parts.contains(p.part)) {
+            programs.detach(probe.program);
+        }
+        for failed in attached.into_iter().filter(|a| a.outcome.is_err()) {
+            request.forbidden.insert(failed.program.to_owned());
+            refused.push(failed);
+        }
+        plan = plan::plan(facts, &request);
+    }
+    (plan, refused)
+}
+
+/// Runs the program that learns one page descriptor's address, then removes it.
+fn learn(programs: &mut Programs, maps: &Maps) {
+    const PAGES: usize = 64;
+    if !programs.is_attached("learn_page") {
+        return;
+    }
+    for _ in 0..8 {
+        // Touching fresh pages allocates them.
+        std::hint::black_box(vec![1_u8; PAGES * 4096]);
+        if maps.control.read(0).vmemmap != 0 {
+            break;
+        }
+    }
+    programs.detach("learn_page");
+}
+
+/// The filters as the programs want them.
+#[derive(Debug, Default)]
+struct Filter {
+    has_pids: bool,
+    cgroups: Vec<u64>,
+    comms: Vec<[u8; 16]>,
+}
+
+impl Filter {
+    fn resolve(options: &Options, paths: Option<&CgroupPaths>) -> Result<Self, Failure> {
+        let mut filter = Self {
+            has_pids: !options.pids.is_empty(),
+            ..Self::default()
+        };
+        for path in &options.cgroups {
+            let paths = paths.ok_or_else(|| {
+                Failure::Usage("--cgroup needs a mounted cgroup hierarchy with the memory controller; there is none".into())
+            })?;
+            let id = paths
+                .resolve_filter(path)
+                .map_err(|e| Failure::Usage(e.to_string()))?;
+            filter.cgroups.push(id);
+        }
+        for comm in &options.comms {
+            let bytes = comm.as_bytes();
+            if bytes.is_empty() || bytes.len() > COMM_BYTES {
+                return Err(Failure::Usage(format!(
+                    "--comm \"{}\" names no thread: names have 1 to {COMM_BYTES} bytes; the kernel cuts longer ones",
+                    scrub(bytes)
+                )));
+            }
+            let mut name = [0; 16];
+            name[..bytes.len()].copy_from_slice(bytes);
+            filter.comms.push(name);
+        }
+        Ok(filter)
+    }
+
+    fn kinds(&self) -> u64 {
+        u64::from(self.has_pids)
+            | u64::from(!self.cgroups.is_empty()) << 1
+            | u64::from(!self.comms.is_empty()) << 2
+    }
+}
+
+fn context(host: &HostFacts, options: &Options) -> Context {
+    let mut filter: Vec<String> = Vec::new();
+    filter.extend(options.pids.iter().map(|pid| format!("pid {pid}")));
+    filter.extend(
+        options
+            .cgroups
+            .iter()
+            .map(|p| format!("cgroup {}", scrub(p.as_os_str().as_encoded_bytes()))),
+    );
+    filter.extend(
+        options
+            .comms
+            .iter()
+            .map(|c| format!("comm {}", scrub(c.as_bytes()))),
+    );
+    Context {
+        host: Arc::new(HostLine {
+            name: scrub(rustix::system::uname().nodename().to_bytes()),
+            kernel: scrub(rustix::system::uname().release().to_bytes()),
+        }),
+        missing: Arc::from([]),
+        filter: filter.join(", "),
+        mglru: super::mglru_sentence(&host.kernel.mglru),
+        spinlock: plan::spinlock(&host.spinlock)
+            .unwrap_or_else(|| "every waiter of a spinlock is seen".into()),
+        losses: &CATALOG,
+    }
+}
+
+fn threads_now(root: &Path) -> u32 {
+    // "0.00 0.01 0.05 1/234 5678": running/all.
+    std::fs::read_to_string(root.join("proc/loadavg"))
+        .ok()
+        .and_then(|text| {
+            text.split_whitespace()
+                .nth(3)?
+                .split_once('/')?
+                .1
+                .parse()
+                .ok()
+        })
+        .unwrap_or(0)
+}
+
+/// Gives freed memory back: the kernel's type information is tens of megabytes.
+fn release_memory() {
+    // SAFETY: takes a number, touches only the allocator's own state.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+fn now() -> Now {
+    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let ns = |t: rustix::time::Timespec| {
+        u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+    };
+    Now {
+        mono_ns: clock::monotonic_ns(),
+        real_ns: clock::realtime_ns(),
+        cpu_ns: ns(cpu),
+    }
+}
