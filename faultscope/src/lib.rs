@@ -12,5 +12,6 @@ pub mod host;
 pub mod model;
 pub mod name;
 pub mod plan;
+pub mod render;
 pub mod sample;
 pub mod symbol;

@@ -1,0 +1,132 @@
+//! Models for tests: every table filled from the catalogue, without kernel data.
+
+use crate::model::header::Header;
+use crate::model::{Field, HostLine, Kind, Lost, Missing, Model, Row, Table, TableId, Unit, Value};
+use std::sync::Arc;
+
+/// Two seconds of a quiet machine, with four rows in every table.
+pub(crate) fn full() -> Model {
+    sized(4)
+}
+
+/// Like [`full`], with `rows` rows in every table.
+pub(crate) fn sized(rows: u64) -> Model {
+    Model {
+        host: Arc::new(HostLine {
+            name: "build-7".to_owned(),
+            kernel: "6.18.0-1-amd64".to_owned(),
+        }),
+        t_mono_ns: 100_000_000_000,
+        t_real_ns: 1_700_000_000_000_000_000,
+        interval_ns: 2_000_000_000,
+        header: Header {
+            minor_per_sec: Some(12_345.0),
+            major_per_sec: Some(3.5),
+            mmap_lock_wait_ns_per_sec: Some(3_200_000.0),
+            lru_lock_wait_ns_per_sec: Some(850.0),
+            own_cpu_ratio: Some(0.004),
+            own_bpf_ratio: None,
+            own_rss_bytes: Some(23_400_000),
+            own_map_bytes: Some(12_000_000),
+            filter: String::new(),
+            overruns: 0,
+        },
+        lost: vec![
+            Lost {
+                id: "thread_slot_collision",
+                description: "Faults of threads whose slot another thread had.",
+                total: 0,
+                increment: 0,
+            },
+            Lost {
+                id: "ring_full",
+                description: "Events that found the ring buffer full.",
+                total: 0,
+                increment: 0,
+            },
+        ],
+        missing: Vec::new(),
+        tables: TableId::ALL.iter().map(|t| table(*t, rows)).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn table(id: TableId, rows: u64) -> Table {
+    let fields = id.fields();
+    Table {
+        fields,
+        rows: (0..rows)
+            .map(|r| Row {
+                key: 1000 + r,
+                cells: fields.iter().map(|f| cell(f, r)).collect(),
+            })
+            .collect(),
+        omitted: 0,
+    }
+}
+
+/// Row 0 is the busiest; figures fall by a third from row to row.
+#[expect(clippy::cast_precision_loss, reason = "small test numbers")]
+fn cell(field: &Field, r: u64) -> Value {
+    let n = 90_000 / (r * 3 + 1);
+    match (field.id, field.unit) {
+        ("cpu", _) => Value::Count(r),
+        ("node", _) => Value::Count(r / 8),
+        ("llc", _) => Value::Count(r / 4),
+        ("core", _) => Value::Count(r / 2),
+        ("pid" | "tid", _) => Value::Count(4200 + 7 * r),
+        ("comm" | "taker" | "owner", _) => Value::Text(
+            ["mysqld", "cc1plus", "kswapd0", "tokio-runtime-w"][(r % 4) as usize].into(),
+        ),
+        ("cgroup", _) => Value::Text(format!("/system.slice/build-{r}.service")),
+        ("comment", _) => Value::Text("what to know about the row".to_owned()),
+        (id, Unit::None) => Value::Text(format!("{id} {r}")),
+        (_, Unit::Events | Unit::Pages) if field.kind == Kind::Counter => Value::Count(n),
+        (_, Unit::Ns | Unit::Bytes) => Value::Count(n * 40),
+        (_, Unit::Ratio) => Value::Real(0.9 / (r + 1) as f64),
+        (_, Unit::PerSec) => Value::Real(n as f64 * 1.5),
+        (_, _) => Value::Count(n / 100),
+    }
+}
+
+/// No rows, no figures.
+pub(crate) fn empty() -> Model {
+    Model {
+        header: Header::default(),
+        ..sized(0)
+    }
+}
+
+/// Seven events lost.
+pub(crate) fn lossy() -> Model {
+    let mut m = full();
+    m.lost[0].total = 5;
+    m.lost[0].increment = 1;
+    m.lost[1].total = 2;
+    m
+}
+
+/// Reasons as a kernel without uprobes or contention tracepoints gives them.
+pub(crate) fn missing() -> Vec<Missing> {
+    vec![
+        Missing {
+            signal: "contention",
+            reason: "the kernel has no tracepoint lock:contention_begin".to_owned(),
+        },
+        Missing {
+            signal: "major_faults",
+            reason: "perf_event_open: Permission denied".to_owned(),
+        },
+    ]
+}
+
+/// A kernel-side filter, missing signals, a note and late ticks at once.
+pub(crate) fn degraded() -> Model {
+    let mut m = lossy();
+    m.missing = missing();
+    m.notes = vec!["3 waits began before attach and are left out".to_owned()];
+    m.header.filter = "pid=4200 comm=mysqld".to_owned();
+    m.header.overruns = 2;
+    m.tables.iter_mut().for_each(|t| t.omitted = 17);
+    m
+}

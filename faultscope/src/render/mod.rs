@@ -1,0 +1,16 @@
+//! Text of numbers, cells, header and tables, shared by batch text and screen.
+//!
+//! Owns how a value reads. Knows nothing of terminals, colours or files; a
+//! [`header::Tone`] names the meaning and the terminal theme gives it a style.
+
+pub mod cell;
+pub mod columns;
+pub mod foot;
+pub mod header;
+pub mod number;
+pub mod order;
+pub mod text;
+pub mod time;
+
+#[cfg(test)]
+pub(crate) mod fixture;
