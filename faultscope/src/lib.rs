@@ -8,6 +8,7 @@ pub mod cli;
 pub mod collect;
 pub mod commands;
 pub mod error;
+pub mod export;
 pub mod host;
 pub mod model;
 pub mod name;
