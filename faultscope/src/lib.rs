@@ -16,3 +16,4 @@ pub mod plan;
 pub mod render;
 pub mod sample;
 pub mod symbol;
+pub mod tui;
