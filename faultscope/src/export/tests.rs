@@ -80,8 +80,12 @@ fn increments_and_rates_stand_apart_and_absence_is_null() {
         .table(TableId::Processes)
         .position("faults")
         .expect("a column");
-    m.tables[TableId::Processes.index()].rows[0].cells[at] = Value::Count(500);
-    m.tables[TableId::Processes.index()].rows[1].cells[at] = Value::Absent;
+    let m = fixture::edited(&m, |id, t| {
+        if id == TableId::Processes {
+            t.rows[0].cells[at] = Value::Count(500);
+            t.rows[1].cells[at] = Value::Absent;
+        }
+    });
     let out = written(Format::Jsonl, all_of(TableId::Processes), &[m]);
     let v: Json = serde_json::from_str(&out).expect("valid");
     assert_eq!(v["rows"][0]["faults"], 500);
@@ -136,14 +140,14 @@ fn records(csv: &str) -> Vec<Vec<String>> {
 fn csv_has_one_header_and_no_cell_breaks_a_row() {
     let evil = "a,b\r\n\"c\"\nd";
     for t in TableId::ALL {
-        let mut m = fixture::full();
-        let table = &mut m.tables[t.index()];
-        for (f, c) in t.fields().iter().zip(&mut table.rows[0].cells) {
-            if f.unit == crate::model::Unit::None {
-                *c = Value::Text(evil.to_owned());
+        let m = fixture::edited(&fixture::full(), |_, table| {
+            for (f, c) in table.fields.iter().zip(&mut table.rows[0].cells) {
+                if f.unit == crate::model::Unit::None {
+                    *c = Value::Text(evil.to_owned());
+                }
             }
-        }
-        let (rows, first) = (table.rows.len(), table.rows[0].clone());
+        });
+        let (rows, first) = (m.table(*t).rows.len(), m.table(*t).rows[0].clone());
         let out = written(Format::Csv, all_of(*t), &[m.clone(), m]);
         let all = records(&out);
         assert_eq!(all.len(), 1 + 2 * rows, "{}", t.id());

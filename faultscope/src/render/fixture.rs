@@ -1,7 +1,9 @@
 //! Models for tests: every table filled from the catalogue, without kernel data.
 
 use crate::model::header::Header;
-use crate::model::{Field, HostLine, Kind, Lost, Missing, Model, Row, Table, TableId, Unit, Value};
+use crate::model::{
+    Context, Field, HostLine, Kind, Lost, Missing, Model, Row, Table, TableId, Unit, Value,
+};
 use std::sync::Arc;
 
 /// Two seconds of a quiet machine, with four rows in every table.
@@ -11,44 +13,67 @@ pub(crate) fn full() -> Model {
 
 /// Like [`full`], with `rows` rows in every table.
 pub(crate) fn sized(rows: u64) -> Model {
-    Model {
+    let context = Context {
         host: Arc::new(HostLine {
             name: "build-7".to_owned(),
             kernel: "6.18.0-1-amd64".to_owned(),
         }),
-        t_mono_ns: 100_000_000_000,
-        t_real_ns: 1_700_000_000_000_000_000,
-        interval_ns: 2_000_000_000,
-        header: Header {
-            minor_per_sec: Some(12_345.0),
-            major_per_sec: Some(3.5),
-            mmap_lock_wait_ns_per_sec: Some(3_200_000.0),
-            lru_lock_wait_ns_per_sec: Some(850.0),
-            own_cpu_ratio: Some(0.004),
-            own_bpf_ratio: None,
-            own_rss_bytes: Some(23_400_000),
-            own_map_bytes: Some(12_000_000),
-            filter: String::new(),
-            overruns: 0,
+        ..Context::default()
+    };
+    let header = Header {
+        minor_per_sec: Some(12_345.0),
+        major_per_sec: Some(3.5),
+        mmap_lock_wait_ns_per_sec: Some(3_200_000.0),
+        lru_lock_wait_ns_per_sec: Some(850.0),
+        own_cpu_ratio: Some(0.004),
+        own_bpf_ratio: None,
+        own_rss_bytes: Some(23_400_000),
+        own_map_bytes: Some(12_000_000),
+        filter: String::new(),
+        overruns: 0,
+    };
+    let tables = TableId::ALL.iter().map(|t| table(*t, rows)).collect();
+    let mut m = Model::from_tables(Arc::new(context), header, tables);
+    m.t_mono_ns = 100_000_000_000;
+    m.t_real_ns = 1_700_000_000_000_000_000;
+    m.interval_ns = 2_000_000_000;
+    m.notes = Vec::new();
+    m.lost = vec![
+        Lost {
+            id: "thread_slot_collision",
+            description: "Faults of threads whose slot another thread had.",
+            total: 0,
+            increment: 0,
         },
-        lost: vec![
-            Lost {
-                id: "thread_slot_collision",
-                description: "Faults of threads whose slot another thread had.",
-                total: 0,
-                increment: 0,
-            },
-            Lost {
-                id: "ring_full",
-                description: "Events that found the ring buffer full.",
-                total: 0,
-                increment: 0,
-            },
-        ],
-        missing: Vec::new(),
-        tables: TableId::ALL.iter().map(|t| table(*t, rows)).collect(),
-        notes: Vec::new(),
-    }
+        Lost {
+            id: "ring_full",
+            description: "Events that found the ring buffer full.",
+            total: 0,
+            increment: 0,
+        },
+    ];
+    m
+}
+
+/// The model with every table changed by `edit`.
+pub(crate) fn edited(model: &Model, edit: impl Fn(TableId, &mut Table)) -> Model {
+    let tables = TableId::ALL
+        .iter()
+        .map(|id| {
+            let mut table = model.table(*id).clone();
+            edit(*id, &mut table);
+            table
+        })
+        .collect();
+    let mut m = Model::from_tables(Arc::default(), model.header.clone(), tables);
+    m.host = Arc::clone(&model.host);
+    m.t_mono_ns = model.t_mono_ns;
+    m.t_real_ns = model.t_real_ns;
+    m.interval_ns = model.interval_ns;
+    m.lost.clone_from(&model.lost);
+    m.missing = Arc::clone(&model.missing);
+    m.notes.clone_from(&model.notes);
+    m
 }
 
 fn table(id: TableId, rows: u64) -> Table {
@@ -91,10 +116,9 @@ fn cell(field: &Field, r: u64) -> Value {
 
 /// No rows, no figures.
 pub(crate) fn empty() -> Model {
-    Model {
-        header: Header::default(),
-        ..sized(0)
-    }
+    let mut m = sized(0);
+    m.header = Header::default();
+    m
 }
 
 /// Seven events lost.
@@ -107,8 +131,8 @@ pub(crate) fn lossy() -> Model {
 }
 
 /// Reasons as a kernel without uprobes or contention tracepoints gives them.
-pub(crate) fn missing() -> Vec<Missing> {
-    vec![
+pub(crate) fn missing() -> Arc<[Missing]> {
+    Arc::new([
         Missing {
             signal: "contention",
             reason: "the kernel has no tracepoint lock:contention_begin".to_owned(),
@@ -117,7 +141,7 @@ pub(crate) fn missing() -> Vec<Missing> {
             signal: "major_faults",
             reason: "perf_event_open: Permission denied".to_owned(),
         },
-    ]
+    ])
 }
 
 /// A kernel-side filter, missing signals, a note and late ticks at once.
@@ -127,6 +151,5 @@ pub(crate) fn degraded() -> Model {
     m.notes = vec!["3 waits began before attach and are left out".to_owned()];
     m.header.filter = "pid=4200 comm=mysqld".to_owned();
     m.header.overruns = 2;
-    m.tables.iter_mut().for_each(|t| t.omitted = 17);
-    m
+    edited(&m, |_, t| t.omitted = 17)
 }

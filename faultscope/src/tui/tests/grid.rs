@@ -1,7 +1,7 @@
 //! No size makes drawing panic, and drawing formats only what is seen.
 
 use super::{drawn, no_color, showing, text, theme};
-use crate::model::{Model, TableId, Value, View};
+use crate::model::{Missing, Model, TableId, Value, View};
 use crate::render::cell::FORMATTED;
 use crate::render::fixture;
 use crate::tui::action::{Action, Motion, Outcome};
@@ -146,15 +146,21 @@ fn hostile_names_do_not_reach_the_buffer() {
         });
         m.header.filter = evil.to_owned();
         m.notes = vec![evil.to_owned()];
-        m.missing
-            .iter_mut()
-            .for_each(|x| x.reason = evil.to_owned());
-        let cells = m.tables.iter_mut().flat_map(|t| &mut t.rows);
-        for value in cells.flat_map(|r| &mut r.cells) {
-            if matches!(value, Value::Text(_)) {
-                *value = Value::Text(evil.to_owned());
+        m.missing = m
+            .missing
+            .iter()
+            .map(|x| Missing {
+                reason: evil.to_owned(),
+                ..x.clone()
+            })
+            .collect();
+        let m = fixture::edited(&m, |_, t| {
+            for value in t.rows.iter_mut().flat_map(|r| &mut r.cells) {
+                if matches!(value, Value::Text(_)) {
+                    *value = Value::Text(evil.to_owned());
+                }
             }
-        }
+        });
         let mut state = showing(*table, Some(m), 300, 100);
         update(&mut state, Action::Filter);
         for c in evil.chars() {

@@ -225,13 +225,14 @@ fn the_overview_keeps_its_order_until_a_sort_is_chosen() {
 
 /// The fixture with its rows' faults turned round.
 fn turned() -> Model {
-    let mut m = fixture::full();
-    let t = &mut m.tables[TableId::Processes.index()];
-    let at = t.position("faults").expect("a field of the table");
-    for (row, n) in t.rows.iter_mut().zip(1_u64..) {
-        row.cells[at] = Value::Count(n);
-    }
-    m
+    fixture::edited(&fixture::full(), |_, t| {
+        let Some(at) = t.position("faults") else {
+            return;
+        };
+        for (row, n) in t.rows.iter_mut().zip(1_u64..) {
+            row.cells[at] = Value::Count(n);
+        }
+    })
 }
 
 #[test]
@@ -259,9 +260,10 @@ fn while_frozen_new_rows_come_last_and_the_cursor_keeps_its_row() {
     let mut s = processes(4);
     update(&mut s, Action::Move(Motion::Lines(2)));
     assert_eq!(s.cursor_key(), Some(1002));
-    let mut m = fixture::sized(6);
-    m.tables[TableId::Processes.index()].rows.remove(0);
-    m.tables[TableId::Processes.index()].rows.reverse();
+    let m = fixture::edited(&fixture::sized(6), |_, t| {
+        t.rows.remove(0);
+        t.rows.reverse();
+    });
     arrive(&mut s, later(m, 1));
     assert_eq!(keys_in_order(&s), [1001, 1002, 1003, 1005, 1004]);
     assert_eq!(s.cursor_key(), Some(1002));
