@@ -1,9 +1,10 @@
 //! Aligned text tables.
 
-use super::cell::{align, format_cell, is_right_aligned};
+use super::cell::{ABSENT, align, format_cell, is_right_aligned};
 use super::columns::{Column, GAP, fit, measure};
+use super::number::{format_bytes, format_ns};
 use super::order::Sort;
-use crate::model::Table;
+use crate::model::{Field, Row, Table, Value, field};
 
 /// A table cut to the rows and columns that are shown, as text.
 #[derive(Debug)]
@@ -58,21 +59,7 @@ pub fn grid(
     let cells: Vec<Vec<String>> = indices
         .iter()
         .filter_map(|i| table.rows.get(*i))
-        .map(|row| {
-            table
-                .fields
-                .iter()
-                .zip(&row.cells)
-                .zip(&absent)
-                .map(|((f, v), absent)| {
-                    if *absent {
-                        super::cell::ABSENT.to_owned()
-                    } else {
-                        format_cell(f, v, interval_secs)
-                    }
-                })
-                .collect()
-        })
+        .map(|row| format_row(table.fields, row, interval_secs, &absent))
         .collect();
     let sort = layout.sort.map(|s| s.field);
     let natural = measure(table.fields, &cells, sort);
@@ -111,11 +98,70 @@ pub fn grid(
     }
 }
 
+/// The cells of a row; those marked absent are dashes, whatever they hold.
+fn format_row(fields: &[&Field], row: &Row, interval_secs: f64, absent: &[bool]) -> Vec<String> {
+    let mut texts: Vec<String> = fields
+        .iter()
+        .zip(&row.cells)
+        .zip(absent)
+        .map(|((f, v), absent)| {
+            if *absent {
+                ABSENT.to_owned()
+            } else {
+                format_cell(f, v, interval_secs)
+            }
+        })
+        .collect();
+    // The Overview names the unit of its figure in a cell of its own; people
+    // read 3.20ms /s where machines get 3200000 ns/s.
+    let at = |field: &Field| fields.iter().position(|f| *f == field);
+    if let (Some(value), Some(unit)) = (at(&field::VALUE), at(&field::UNIT_NAME))
+        && let Some(x) = row.cells.get(value).and_then(Value::number)
+    {
+        let scaled = match texts[unit].as_str() {
+            "ns/s" => Some(format_ns(x)),
+            "bytes/s" => Some(format_bytes(x)),
+            _ => None,
+        };
+        if let Some(scaled) = scaled {
+            texts[value] = scaled;
+            texts[unit] = "/s".to_owned();
+        }
+    }
+    texts
+}
+
 impl Grid {
     /// Head and rows as lines without blanks at their ends.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.heads)
             .chain(&self.rows)
             .map(|cells| cells.join(&" ".repeat(GAP)).trim_end().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_of_the_overview_is_scaled_by_its_unit() {
+        let shown = |value: Value, unit: &str| {
+            let cells = field::OVERVIEW
+                .iter()
+                .map(|f| match f.id {
+                    "value" => value.clone(),
+                    "unit" => Value::Text(unit.to_owned()),
+                    id => Value::Text(id.to_owned()),
+                })
+                .collect();
+            let row = Row { key: 1, cells };
+            let texts = format_row(field::OVERVIEW, &row, 1.0, &[false; 5]);
+            format!("{} {}", texts[2], texts[3])
+        };
+        assert_eq!(shown(Value::Real(3_200_000.0), "ns/s"), "3.20ms /s");
+        assert_eq!(shown(Value::Real(4096.0), "bytes/s"), "4.00KiB /s");
+        assert_eq!(shown(Value::Real(1234.0), "/s"), "1.23k /s");
+        assert_eq!(shown(Value::Absent, "ns/s"), "- ns/s");
     }
 }
