@@ -4,15 +4,18 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use faultscope::cli::{Cli, Command, DoctorArgs, TopArgs};
+use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, TopArgs};
+use faultscope::commands::session::Options;
+use faultscope::commands::top::{self, Top};
 use faultscope::commands::{consult_kernel, doctor};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::HostFacts;
+use faultscope::tui::{self, ColorChoice};
 
 fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
-        Command::Top(args) => run_top(&args),
+        Command::Top(args) => run_top(args),
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -50,7 +53,33 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
     Ok(report.exit())
 }
 
-fn run_top(args: &TopArgs) -> anyhow::Result<Exit> {
+fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
     args.check().map_err(Failure::Usage)?;
-    anyhow::bail!("\"top\" is not part of this build")
+    top::run(Top {
+        capture: Options {
+            pids: args.pids,
+            cgroups: args.cgroups,
+            comms: args.comms,
+            named: args.probes.into_iter().map(str::to_owned).collect(),
+            bpf_object: args.bpf_object,
+            ..Options::default()
+        },
+        is_batch: args.batch,
+        count: args.count,
+        interval: args.interval,
+        format: args.format,
+        top: args.top.map(|k| k as usize),
+        screen: tui::Options {
+            start: args.view,
+            sort: args.sort.map(str::to_owned),
+            filter: args.filter,
+            color: match args.color {
+                ColorWhen::Auto => ColorChoice::Auto,
+                ColorWhen::Always => ColorChoice::Always,
+                ColorWhen::Never => ColorChoice::Never,
+            },
+            ascii: args.ascii,
+            mouse: !args.no_mouse,
+        },
+    })
 }

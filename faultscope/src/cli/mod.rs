@@ -9,7 +9,6 @@ mod tests;
 mod top;
 
 pub use doctor::DoctorArgs;
-pub use format::{NAMES as FORMAT_NAMES, TopFormat};
 pub use top::{ColorWhen, TopArgs};
 
 use clap::{Parser, Subcommand};

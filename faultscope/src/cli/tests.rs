@@ -3,6 +3,7 @@
 use clap::{CommandFactory as _, Parser as _};
 
 use super::*;
+use crate::export::Format;
 use crate::model::TableId;
 
 fn top(args: &[&str]) -> Result<TopArgs, clap::Error> {
@@ -30,10 +31,7 @@ fn definition_is_consistent() {
 fn defaults_of_top() {
     let args = top(&[]).expect("no argument is needed");
     assert_eq!(args.interval.as_millis(), 1000);
-    assert_eq!(
-        (args.view, args.format),
-        (TableId::Overview, TopFormat::Text)
-    );
+    assert_eq!((args.view, args.format), (TableId::Overview, Format::Text));
     assert!(!args.batch && args.count.is_none() && args.check().is_ok());
 }
 
@@ -47,7 +45,7 @@ fn batch_line_of_the_documentation() {
     assert_eq!((args.count, args.interval.as_millis()), (Some(3), 500));
     assert_eq!(
         (args.view, args.format),
-        (TableId::LockHolders, TopFormat::Jsonl)
+        (TableId::LockHolders, Format::Jsonl)
     );
     assert_eq!(args.pids, [7, 8]);
 }
@@ -72,7 +70,7 @@ fn formats_that_top_lacks_are_told_from_unknown_ones() {
     );
     let unknown = refused(&["--format", "xml"]);
     assert!(unknown.contains("there is no format \"xml\""), "{unknown}");
-    for name in FORMAT_NAMES {
+    for name in Format::ALL.map(Format::id) {
         assert_eq!(
             top(&["--format", name]).is_ok(),
             ["text", "csv", "jsonl"].contains(&name),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::choice;
-use super::format::{TopFormat, parse_top};
+use super::format::parse_top;
+use crate::export::Format;
 use crate::model::{TableId, View, field};
 use crate::plan::{PROBES, probe};
 
@@ -39,7 +40,7 @@ pub struct TopArgs {
     pub view: TableId,
     /// Sets the format of batch output: text, csv or jsonl.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parse_top)]
-    pub format: TopFormat,
+    pub format: Format,
     /// Prints at most this many rows of a table.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: Option<u32>,

@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod session;
+pub mod top;
 
 use std::path::Path;
 

@@ -1,0 +1,222 @@
+//! `top`: the live view, or batch output.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::session::{Options, Session};
+use crate::error::{Exit, Failure};
+use crate::export::{Format, Selection, Writer};
+use crate::model::Model;
+use crate::render::order::Sort;
+use crate::tui::{self, Control};
+
+/// What `top` is asked for.
+#[derive(Debug)]
+pub struct Top {
+    /// What is captured.
+    pub capture: Options,
+    /// Batch output rather than a screen.
+    pub is_batch: bool,
+    /// Intervals to write in batch mode; `None`: until a signal.
+    pub count: Option<u64>,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// Format of batch output.
+    pub format: Format,
+    /// Rows of batch output at most.
+    pub top: Option<usize>,
+    /// The screen.
+    pub screen: tui::Options,
+}
+
+/// Runs `top` until it is done, a signal comes or the user quits.
+///
+/// # Errors
+/// [`Failure`] as in [`Session::start`], and what reading or writing refused;
+/// a broken pipe is an error that ends quietly.
+pub fn run(top: Top) -> anyhow::Result<Exit> {
+    let is_batch = top.is_batch || !io::stdout().is_terminal();
+    if is_batch && !top.is_batch {
+        // Nobody reads standard error: the output is right all the same.
+        writeln!(
+            io::stderr(),
+            "faultscope: standard output is no terminal: batch mode"
+        )
+        .ok();
+    }
+    let mut session = Session::start(&top.capture)?;
+    if let Some(line) = session.status_line().filter(|_| is_batch) {
+        writeln!(io::stderr(), "faultscope: {line}").ok();
+    }
+    let named = session.named_missing();
+    let lost = runtime()?.block_on(async {
+        if is_batch {
+            batch(&mut session, &top).await
+        } else {
+            screen(&mut session, &top).await
+        }
+    })?;
+    incomplete(&named, &lost)
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the event loop")
+}
+
+/// Status 4 with one message where something is missing.
+fn incomplete(named: &[String], lost: &[(&'static str, u64)]) -> anyhow::Result<Exit> {
+    let mut reasons = named.to_vec();
+    reasons.extend(lost.iter().map(|(id, n)| format!("{n} lost ({id})")));
+    if reasons.is_empty() {
+        return Ok(Exit::Done);
+    }
+    Err(Failure::Incomplete(reasons.join("; ")).into())
+}
+
+fn losses(model: &Model) -> Vec<(&'static str, u64)> {
+    model
+        .lost
+        .iter()
+        .filter(|l| l.total > 0)
+        .map(|l| (l.id, l.total))
+        .collect()
+}
+
+/// Signals that end batch output.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Stop {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static str, u64)>> {
+    let table = top.screen.start;
+    session.show(table);
+    let sort = top
+        .screen
+        .sort
+        .as_deref()
+        .and_then(|id| table.fields().iter().position(|f| f.id == id))
+        .map(|field| Sort::natural(table.fields(), field));
+    let selection = Selection {
+        table,
+        sort,
+        word: top.screen.filter.clone().unwrap_or_default(),
+        top: top.top,
+    };
+    let mut writer = Writer::new(top.format, selection)?;
+    let mut stop = Stop::new().context("installing signal handlers")?;
+    let mut ticks = Ticks::new(top.interval);
+    // What the base reading and the choice of a table took belongs to no interval.
+    session.tick()?;
+    let mut lost = Vec::new();
+    let mut written = 0;
+    while top.count.is_none_or(|n| written < n) {
+        tokio::select! {
+            late = ticks.next() => {
+                if late {
+                    session.overrun();
+                }
+                let model = session.tick()?;
+                lost = losses(&model);
+                writer.write(&mut io::stdout().lock(), &model).context("writing to standard output")?;
+                written += 1;
+            }
+            () = stop.wait() => break,
+        }
+    }
+    Ok(lost)
+}
+
+async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static str, u64)>> {
+    let (models, shown) = watch::channel(None);
+    let (asked, mut control) = mpsc::unbounded_channel();
+    let (tell_end, mut end) = oneshot::channel();
+    let options = top.screen.clone();
+    // A terminal that takes no output must not hold up the collector.
+    let screen = std::thread::Builder::new()
+        .name("screen".into())
+        .spawn(move || {
+            let ended = runtime().and_then(|r| r.block_on(tui::run(shown, asked, options)));
+            // Nobody listens only if the collector failed, which is the error then.
+            tell_end.send(ended).ok();
+        })
+        .context("starting the screen's thread")?;
+    let mut ticks = Ticks::new(top.interval);
+    let mut lost = Vec::new();
+    let ended = loop {
+        tokio::select! {
+            ended = &mut end => break ended.context("the screen ended without a word")?,
+            Some(request) = control.recv() => match request {
+                Control::Show(table) => session.show(table),
+                Control::Interval(length) => ticks = Ticks::new(length),
+            },
+            late = ticks.next() => {
+                if late {
+                    session.overrun();
+                }
+                match session.tick() {
+                    Ok(model) => {
+                        lost = losses(&model);
+                        // The screen has ended if nobody watches; the next turn sees it.
+                        models.send(Some(Arc::new(model))).ok();
+                    }
+                    Err(error) => break Err(error),
+                }
+            }
+        }
+    };
+    // Without models the screen ends and restores the terminal before any message.
+    drop(models);
+    screen
+        .join()
+        .map_err(|_| anyhow::anyhow!("the screen's thread panicked"))?;
+    ended.map(|_| lost)
+}
+
+/// Ticks at fixed times; a late one is reported, a missed one skipped.
+struct Ticks {
+    interval: tokio::time::Interval,
+    length: Duration,
+}
+
+impl Ticks {
+    fn new(length: Duration) -> Self {
+        let mut interval = interval_at(Instant::now() + length, length);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        Self { interval, length }
+    }
+
+    /// Waits for the next tick; true if it came late by more than a tenth.
+    async fn next(&mut self) -> bool {
+        let due = self.interval.tick().await;
+        due.elapsed() > self.length / 10
+    }
+}
