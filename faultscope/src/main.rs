@@ -55,7 +55,7 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
 
 fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
     args.check().map_err(Failure::Usage)?;
-    top::run(Top {
+    top::run(&Top {
         capture: Options {
             pids: args.pids,
             cgroups: args.cgroups,

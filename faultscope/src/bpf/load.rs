@@ -20,10 +20,11 @@ pub enum LoadError {
     /// The object was built for another faultscope.
     #[error("{}", object::wrong_abi())]
     WrongAbi,
+    /// The bytes are no BPF object.
+    #[error("this is no BPF object: {0}; name a file built by `cargo xtask ebpf`")]
+    NotAnObject(String),
     /// The kernel or the loader refused the object.
-    #[error(
-        "the kernel refused to create the BPF maps: {0}; `faultscope doctor` tells which right is missing"
-    )]
+    #[error("the kernel refused to create the BPF maps: {0}")]
     Refused(String),
     /// A map is missing or cannot be mapped.
     #[error("BPF map \"{name}\" is unusable: {reason}; the object does not fit this faultscope")]
@@ -136,6 +137,8 @@ fn classify(error: &aya::EbpfError) -> LoadError {
     let text = chain(error);
     if text.contains(ABI_SYMBOL) {
         LoadError::WrongAbi
+    } else if matches!(error, aya::EbpfError::ParseError(_)) {
+        LoadError::NotAnObject(text)
     } else {
         LoadError::Refused(text)
     }
@@ -177,6 +180,27 @@ mod tests {
     fn the_defaults_fit_a_256_mib_limit_at_512_cpus() {
         assert!(bytes(Sizes::for_machine(512, 100_000)) < 128 << 20);
         assert!(bytes(Sizes::for_machine(2, 200)) < 40 << 20);
+    }
+
+    #[test]
+    fn bytes_that_are_no_object_and_objects_of_another_interface_are_told_apart() {
+        let sizes = Sizes::for_machine(1, 0);
+        let other = load(b"no object", &Vec::new(), sizes);
+        assert!(matches!(other, Err(LoadError::NotAnObject(_))), "{other:?}");
+        let mut object = object::read(None).expect("embedded").into_owned();
+        let name = ABI_SYMBOL.as_bytes();
+        let at = object
+            .windows(name.len())
+            .position(|w| w == name)
+            .expect("the object carries its number");
+        object[at + name.len() - 1] = b'9';
+        let other = load(&object, &Vec::new(), sizes);
+        assert!(matches!(other, Err(LoadError::WrongAbi)), "{other:?}");
+        let text = LoadError::WrongAbi.to_string();
+        assert!(
+            text.contains("interface 1") && text.contains("cargo xtask ebpf"),
+            "{text}"
+        );
     }
 
     #[test]

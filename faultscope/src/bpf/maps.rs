@@ -42,7 +42,7 @@ impl<K: Pod, V: Pod> Hash<K, V> {
     /// What bpf(2) says.
     pub fn entries(&self) -> Result<Vec<(K, V)>, MapError> {
         let mut all = Vec::new();
-        for entry in self.map.iter() {
+        for entry in &self.map {
             match entry {
                 Ok((k, v)) => all.push((k.0, v.0)),
                 // Deleted between the key and its look-up.

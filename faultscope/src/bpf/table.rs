@@ -31,7 +31,7 @@ impl<T: Pod> Table<T> {
     /// # Errors
     /// What mmap(2) says, e.g. EPERM for an array that is not mmapable.
     pub fn map(data: MapData, rows: u32) -> io::Result<Self> {
-        const { assert!(size_of::<T>() % 8 == 0, "rows are whole words") };
+        const { assert!(size_of::<T>().is_multiple_of(8), "rows are whole words") };
         let page = rustix::param::page_size();
         let rows = rows as usize;
         let bytes = (rows * size_of::<T>()).next_multiple_of(page);

@@ -64,6 +64,8 @@ pub struct Collector {
     measures_sharing: bool,
     window_ns: u64,
     before: Option<Now>,
+    /// Thread increments read since the last tick.
+    pending: Delta,
     ticks: u64,
     overruns: u64,
 }
@@ -88,6 +90,7 @@ impl Collector {
             measures_sharing: false,
             window_ns: 0,
             before: None,
+            pending: Delta::default(),
             ticks: 0,
             overruns: 0,
         }
@@ -147,6 +150,7 @@ impl Collector {
     /// # Errors
     /// A map that cannot be read.
     pub fn tick(&mut self, now: Now) -> anyhow::Result<Delta> {
+        self.harvest()?;
         let mut delta = Delta {
             t_mono_ns: now.mono_ns,
             t_real_ns: now.real_ns,
@@ -154,13 +158,10 @@ impl Collector {
                 .before
                 .map_or(0, |b| now.mono_ns.saturating_sub(b.mono_ns)),
             is_first: self.ticks <= 1,
-            ..Delta::default()
+            ..std::mem::take(&mut self.pending)
         };
         self.window(now.mono_ns);
         self.machine.cpus(&self.maps, &mut delta);
-        self.threads
-            .collect(&mut self.maps, &mut delta)
-            .context("reading thread rows from the BPF maps")?;
         self.tables.locks(&self.maps, &mut delta);
         self.tables.takers(&self.maps, &mut delta);
         self.tables
@@ -176,6 +177,17 @@ impl Collector {
         self.before = Some(now);
         self.ticks += 1;
         Ok(delta)
+    }
+
+    /// Reads thread rows and frees those of the dead: at least once a second,
+    /// whatever the interval, or a machine that forks much fills the table.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn harvest(&mut self) -> anyhow::Result<()> {
+        self.threads
+            .collect(&mut self.maps, &mut self.pending)
+            .context("reading thread rows from the BPF maps")
     }
 
     fn window(&mut self, now_ns: u64) {

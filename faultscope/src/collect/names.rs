@@ -50,9 +50,27 @@ impl Names {
         if self.processes.len() > MAX_NAMES {
             self.processes.clear();
         }
-        for (id, process) in &delta.processes {
+        let root = &self.root;
+        let mut threads: HashMap<u32, Arc<str>> = HashMap::new();
+        for (id, process) in &mut delta.processes {
             if !process.comm.is_empty() {
                 self.processes.insert(id.tgid, Arc::clone(&process.comm));
+            } else if !process.counters.is_zero() {
+                // Only other threads than the first have a row.
+                process.comm = Arc::clone(self.processes.entry(id.tgid).or_insert_with(|| {
+                    process::read_comm(root, id.tgid).unwrap_or_default().into()
+                }));
+                if process.comm.is_empty() {
+                    // Gone already: any thread's name is better than none.
+                    if threads.is_empty() {
+                        threads = delta
+                            .threads
+                            .values()
+                            .map(|t| (t.process.tgid, Arc::clone(&t.comm)))
+                            .collect();
+                    }
+                    process.comm = threads.get(&id.tgid).cloned().unwrap_or_default();
+                }
             }
         }
         let wanted: BTreeSet<u32> = delta

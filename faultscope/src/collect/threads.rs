@@ -76,6 +76,9 @@ impl Threads {
         delta: &mut Delta,
     ) -> Result<(), crate::bpf::MapError> {
         let mut shares = Shares::new();
+        // Levels are those of the last reading of an interval.
+        delta.processes.values_mut().for_each(|p| p.threads = 0);
+        delta.cgroups.values_mut().for_each(|c| c.threads = 0);
         self.space_map(maps, &mut shares)?;
         self.rows = 0;
         for slot in 0..maps.threads.len() {
@@ -256,7 +259,7 @@ fn attribute(
     let entry: &mut Process = delta.processes.entry(process).or_default();
     entry.cgroup = row.memcg;
     entry.threads += u64::from(is_alive);
-    if tid == process.tgid || entry.comm.is_empty() {
+    if tid == process.tgid {
         entry.comm = Arc::clone(comm);
     }
     entry.counters += increment;

@@ -204,6 +204,14 @@ impl Session {
         self.collector.overrun();
     }
 
+    /// Frees the rows of dead threads; to be called every second of a longer interval.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn harvest(&mut self) -> anyhow::Result<()> {
+        self.collector.harvest()
+    }
+
     /// The model of the time since the last call.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::session::{Options, Session};
 use crate::error::{Exit, Failure};
@@ -40,7 +40,7 @@ pub struct Top {
 /// # Errors
 /// [`Failure`] as in [`Session::start`], and what reading or writing refused;
 /// a broken pipe is an error that ends quietly.
-pub fn run(top: Top) -> anyhow::Result<Exit> {
+pub fn run(top: &Top) -> anyhow::Result<Exit> {
     let is_batch = top.is_batch || !io::stdout().is_terminal();
     if is_batch && !top.is_batch {
         // Nobody reads standard error: the output is right all the same.
@@ -57,9 +57,9 @@ pub fn run(top: Top) -> anyhow::Result<Exit> {
     let named = session.named_missing();
     let lost = runtime()?.block_on(async {
         if is_batch {
-            batch(&mut session, &top).await
+            batch(&mut session, top).await
         } else {
-            screen(&mut session, &top).await
+            screen(&mut session, top).await
         }
     })?;
     incomplete(&named, &lost)
@@ -140,15 +140,11 @@ async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static
     let mut written = 0;
     while top.count.is_none_or(|n| written < n) {
         tokio::select! {
-            late = ticks.next() => {
-                if late {
-                    session.overrun();
-                }
-                let model = session.tick()?;
+            tick = ticks.next() => if let Some(model) = tick.run(session)? {
                 lost = losses(&model);
                 writer.write(&mut io::stdout().lock(), &model).context("writing to standard output")?;
                 written += 1;
-            }
+            },
             () = stop.wait() => break,
         }
     }
@@ -178,19 +174,15 @@ async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'stati
                 Control::Show(table) => session.show(table),
                 Control::Interval(length) => ticks = Ticks::new(length),
             },
-            late = ticks.next() => {
-                if late {
-                    session.overrun();
+            tick = ticks.next() => match tick.run(session) {
+                Ok(Some(model)) => {
+                    lost = losses(&model);
+                    // The screen has ended if nobody watches; the next turn sees it.
+                    models.send(Some(Arc::new(model))).ok();
                 }
-                match session.tick() {
-                    Ok(model) => {
-                        lost = losses(&model);
-                        // The screen has ended if nobody watches; the next turn sees it.
-                        models.send(Some(Arc::new(model))).ok();
-                    }
-                    Err(error) => break Err(error),
-                }
-            }
+                Ok(None) => {}
+                Err(error) => break Err(error),
+            },
         }
     };
     // Without models the screen ends and restores the terminal before any message.
@@ -201,22 +193,62 @@ async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'stati
     ended.map(|_| lost)
 }
 
+/// Longest time between two readings of the thread rows.
+const HARVEST: Duration = Duration::from_secs(1);
+
+fn every(length: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + length, length);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    interval
+}
+
 /// Ticks at fixed times; a late one is reported, a missed one skipped.
 struct Ticks {
-    interval: tokio::time::Interval,
+    interval: Interval,
+    harvest: Interval,
     length: Duration,
 }
 
 impl Ticks {
     fn new(length: Duration) -> Self {
-        let mut interval = interval_at(Instant::now() + length, length);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Self { interval, length }
+        Self {
+            interval: every(length),
+            harvest: every(HARVEST),
+            length,
+        }
     }
 
-    /// Waits for the next tick; true if it came late by more than a tenth.
-    async fn next(&mut self) -> bool {
-        let due = self.interval.tick().await;
-        due.elapsed() > self.length / 10
+    /// Waits for whichever is next.
+    async fn next(&mut self) -> Tick {
+        tokio::select! {
+            due = self.interval.tick() => Tick::Due { is_late: due.elapsed() > self.length / 10 },
+            _ = self.harvest.tick(), if self.length > HARVEST => Tick::Harvest,
+        }
+    }
+}
+
+/// What a tick is for.
+enum Tick {
+    /// An interval is over; late by more than a tenth of it.
+    Due {
+        /// Late.
+        is_late: bool,
+    },
+    /// Rows of dead threads are to be freed.
+    Harvest,
+}
+
+impl Tick {
+    /// Does it; the model if an interval is over.
+    fn run(self, session: &mut Session) -> anyhow::Result<Option<Model>> {
+        match self {
+            Self::Harvest => session.harvest().map(|()| None),
+            Self::Due { is_late } => {
+                if is_late {
+                    session.overrun();
+                }
+                session.tick().map(Some)
+            }
+        }
     }
 }

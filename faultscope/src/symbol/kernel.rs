@@ -96,8 +96,10 @@ impl KernelSymbols {
     /// One sentence when kallsyms cannot be used at all.
     pub fn resolve(&self, addresses: &[u64]) -> Result<Vec<Option<String>>, String> {
         // Only kallsyms: a vmlinux file may belong to another build.
-        let mut kernel = Kernel::default();
-        kernel.vmlinux = blazesym::MaybeDefault::None;
+        let kernel = Kernel {
+            vmlinux: blazesym::MaybeDefault::None,
+            ..Kernel::default()
+        };
         self.symbolizer
             .symbolize(&Source::Kernel(kernel), Input::AbsAddr(addresses))
             .map(|symbols| {

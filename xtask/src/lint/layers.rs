@@ -40,6 +40,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("axum", &["export::http"]),
     // Wire types stop where they are decoded.
     ("faultscope_common", &["bpf", "collect", "load"]),
+    // The names of the globals a plan fills are the object's interface, not a wire type.
+    (
+        "faultscope_common::config",
+        &["bpf", "collect", "load", "plan"],
+    ),
     (
         "faultscope_common::latency",
         &["bpf", "collect", "load", "sample", "model"],
