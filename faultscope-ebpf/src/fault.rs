@@ -34,9 +34,9 @@ fn fault_user(ctx: BtfTracePointContext) -> i32 {
     if let Some(totals) = totals(cpu) {
         totals.user[class] += 1;
     }
-    match thread::row(Context::MaySleep) {
-        Some(row) if row.flags & COUNTED != 0 => {
-            thread::place(row, cpu);
+    match thread::row_and_window(Context::MaySleep) {
+        Some((row, window)) if row.flags & COUNTED != 0 => {
+            thread::place(row, cpu, window);
             row.columns.user[class] += 1;
         }
         Some(_) => {}
@@ -77,10 +77,10 @@ fn fault_kernel(ctx: BtfTracePointContext) -> i32 {
     } else {
         Context::Atomic
     };
-    match thread::row(context) {
-        Some(row) if row.flags & COUNTED != 0 => {
+    match thread::row_and_window(context) {
+        Some((row, window)) if row.flags & COUNTED != 0 => {
             if context == Context::MaySleep {
-                thread::place(row, cpu);
+                thread::place(row, cpu, window);
             }
             row.columns.kernel[class] += 1;
         }

@@ -65,12 +65,14 @@ fn exec_and_tgid(task: *const u8, pid_tgid: u64) -> u64 {
     (pid_tgid & 0xffff_ffff_0000_0000) | u64::from(exec)
 }
 
+/// `Control::epoch` and `Control::window_until_ns`.
 #[inline(always)]
-fn epoch() -> u64 {
-    // SAFETY: a live map value; a plain read of a word.
-    CONTROL
-        .get_ptr(0)
-        .map_or(0, |c| unsafe { read_volatile(&raw const (*c).epoch) })
+fn control() -> (u64, u64) {
+    match CONTROL.get_ptr(0) {
+        // SAFETY: a live map value; plain reads of two words.
+        Some(c) => unsafe { ((*c).epoch, (*c).window_until_ns) },
+        None => (0, 0),
+    }
 }
 
 #[inline(always)]
@@ -83,6 +85,13 @@ fn slot(tid: u64) -> u32 {
 /// no row and may not get one here.
 #[inline(always)]
 pub fn row(context: Context) -> Option<&'static mut ThreadRow> {
+    row_and_window(context).map(|(row, _)| row)
+}
+
+/// The row as [`row`] gives it, and `Control::window_until_ns`.
+#[inline(always)]
+pub fn row_and_window(context: Context) -> Option<(&'static mut ThreadRow, u64)> {
+    let (epoch, window) = control();
     let pid_tgid = bpf_get_current_pid_tgid();
     let tid = pid_tgid & 0xffff_ffff;
     if tid == 0 {
@@ -96,11 +105,11 @@ pub fn row(context: Context) -> Option<&'static mut ThreadRow> {
         && found.css_set == member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0)
         && found.start_ns == member(task, &globals::OFF_TASK_START).unwrap_or(0)
         && found.exec_and_tgid == exec_and_tgid(task, pid_tgid)
-        && found.epoch == epoch()
+        && found.epoch == epoch
     {
-        return Some(found);
+        return Some((found, window));
     }
-    slow(row, pid_tgid, context == Context::MaySleep)
+    slow(row, pid_tgid, context == Context::MaySleep).map(|row| (row, window))
 }
 
 /// The running thread's row as it stands, without claim or change of identity.
@@ -236,7 +245,7 @@ fn identify(row: &mut ThreadRow, pid_tgid: u64) {
     let exiting = member::<u32>(task, &globals::OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
     row.css_set = member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0);
     row.exec_and_tgid = exec_and_tgid(task, pid_tgid);
-    row.epoch = epoch();
+    row.epoch = control().0;
     row.mm = member(task, &globals::OFF_TASK_MM).unwrap_or(0);
     row.memcg = memcg(task);
     row.leader_start_ns = leader_start(task);
@@ -373,16 +382,11 @@ fn flush(row: &mut ThreadRow) {
 /// Notes a serviced fault's CPU: shares of the address space, and the handoff
 /// inside the measuring window. Called before the fault is added to the row.
 #[inline(always)]
-pub fn place(row: &mut ThreadRow, cpu: u32) {
+pub fn place(row: &mut ThreadRow, cpu: u32, until: u64) {
     if row.cpu != cpu {
         flush(row);
         row.cpu = cpu;
     }
-    let Some(control) = CONTROL.get_ptr(0) else {
-        return;
-    };
-    // SAFETY: a live map value; a plain read.
-    let until = unsafe { read_volatile(&raw const (*control).window_until_ns) };
     // SAFETY: no arguments.
     if until == 0 || unsafe { bpf_ktime_get_ns() } > until {
         return;
