@@ -240,10 +240,13 @@ impl Session {
         planned.chain(refused).collect()
     }
 
-    /// One line naming the signals this host does not give.
+    /// What the user is told once: signals this host does not give, names that are hidden.
     #[must_use]
-    pub fn status_line(&self) -> Option<String> {
+    pub fn messages(&self) -> Vec<String> {
         plan::status_line(&plan::missing(&self.plan, &self.attached))
+            .into_iter()
+            .chain(self.context.notes.iter().cloned())
+            .collect()
     }
 
     /// The collector, for tests that read rows.
@@ -448,8 +451,18 @@ fn context(host: &HostFacts, options: &Options) -> Context {
         mglru: super::mglru_sentence(&host.kernel.mglru),
         spinlock: plan::spinlock(&host.spinlock)
             .unwrap_or_else(|| "every waiter of a spinlock is seen".into()),
+        notes: hidden_symbols(&host.kernel.kallsyms).into_iter().collect(),
         losses: &CATALOG,
     }
+}
+
+/// Why call sites are addresses, if they are.
+fn hidden_symbols(kallsyms: &Fact<()>) -> Option<String> {
+    kallsyms.reason().map(|reason| {
+        format!(
+            "call sites are addresses, not names: {reason}; \"faultscope doctor\" names the fix"
+        )
+    })
 }
 
 fn threads_now(root: &Path) -> u32 {

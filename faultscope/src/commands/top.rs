@@ -51,8 +51,10 @@ pub fn run(top: &Top) -> anyhow::Result<Exit> {
         .ok();
     }
     let mut session = Session::start(&top.capture)?;
-    if let Some(line) = session.status_line().filter(|_| is_batch) {
-        writeln!(io::stderr(), "faultscope: {line}").ok();
+    if is_batch {
+        for message in session.messages() {
+            writeln!(io::stderr(), "faultscope: {message}").ok();
+        }
     }
     let named = session.named_missing();
     let lost = runtime()?.block_on(async {

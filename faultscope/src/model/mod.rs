@@ -33,6 +33,8 @@ pub struct Context {
     pub mglru: String,
     /// What contended spinlock waits mean in this kernel's spinlock mode.
     pub spinlock: String,
+    /// Sentences that hold for the whole capture, for every screen.
+    pub notes: Vec<String>,
     /// The loss catalogue: id and description, in the order of `Delta::losses`.
     pub losses: &'static [(&'static str, &'static str)],
 }
@@ -82,7 +84,7 @@ impl Model {
             header: build::header(&delta, &context),
             lost: build::lost(&delta, &context),
             missing: Arc::clone(&context.missing),
-            notes: build::notes(&delta),
+            notes: build::notes(&delta, &context),
             delta,
             context,
             tables: vec![OnceLock::new(); TableId::ALL.len()],

@@ -209,8 +209,8 @@ pub(super) fn lost(delta: &Delta, context: &Context) -> Vec<Lost> {
 }
 
 /// Sentences for every screen.
-pub(super) fn notes(delta: &Delta) -> Vec<String> {
-    let mut notes = Vec::new();
+pub(super) fn notes(delta: &Delta, context: &Context) -> Vec<String> {
+    let mut notes = context.notes.clone();
     if delta.unpaired_ends > 0 {
         let edge = if delta.is_first {
             " (attach edge: they began before we did)"
