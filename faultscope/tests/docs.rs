@@ -7,7 +7,9 @@ use faultscope::model::{Kind, TableId, field};
 use faultscope::tui::keys_markdown;
 
 fn doc(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name)
 }
 
 fn check(name: &str, made: &str) {
@@ -30,7 +32,11 @@ fn metrics_list_every_table_and_field() {
          cell.\n\n## Tables\n\n| `--view` | tab | shows | fields |\n|---|---|---|---|\n",
     );
     for table in TableId::ALL {
-        let fields: Vec<_> = table.fields().iter().map(|f| format!("`{}`", f.id)).collect();
+        let fields: Vec<_> = table
+            .fields()
+            .iter()
+            .map(|f| format!("`{}`", f.id))
+            .collect();
         writeln!(
             made,
             "| `{}` | {} | {} | {} |",
@@ -41,7 +47,9 @@ fn metrics_list_every_table_and_field() {
         )
         .expect("writing to a string");
     }
-    made.push_str("\n## Fields\n\n| id | kind | unit | signal | meaning |\n|---|---|---|---|---|\n");
+    made.push_str(
+        "\n## Fields\n\n| id | kind | unit | signal | meaning |\n|---|---|---|---|---|\n",
+    );
     for f in field::ALL {
         let kind = match f.kind {
             Kind::Key => "key",
@@ -49,12 +57,23 @@ fn metrics_list_every_table_and_field() {
             Kind::Gauge => "gauge",
         };
         let unit = format!("{:?}", f.unit).to_lowercase();
-        writeln!(made, "| `{}` | {kind} | {unit} | {} | {} |", f.id, f.signal, f.description).expect("writing to a string");
+        writeln!(
+            made,
+            "| `{}` | {kind} | {unit} | {} | {} |",
+            f.id, f.signal, f.description
+        )
+        .expect("writing to a string");
     }
     check("metrics.md", &made);
 }
 
 #[test]
 fn keys_are_those_of_the_key_table() {
-    check("keys.md", &format!("# Keys of `top`\n\nMade from the key table; `?` shows the same.\n\n{}", keys_markdown()));
+    check(
+        "keys.md",
+        &format!(
+            "# Keys of `top`\n\nMade from the key table; `?` shows the same.\n\n{}",
+            keys_markdown()
+        ),
+    );
 }

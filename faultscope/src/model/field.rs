@@ -141,11 +141,11 @@ fields! {
     WAIT_AVG_NS = "wait_avg_ns" "AVG" Ns Gauge 4 "contention" "Average wait.";
     WAIT_MAX_NS = "wait_max_ns" "MAX" Ns Gauge 3 "contention" "Longest wait since attach.";
     WAIT_P99_NS = "wait_p99_ns" "P99" Ns Gauge 5 "contention" "99th percentile of the waits of the interval (log-linear buckets, error at most 25 %).";
-    HANDOFF_SAME = "handoff_same_cpu" "SAME" Events Counter 7 "contention" "Handoffs to the CPU that had it before.";
-    HANDOFF_SMT = "handoff_smt" "SMT" Events Counter 8 "contention" "Handoffs between hardware threads of one core.";
-    HANDOFF_LLC = "handoff_llc" "LLC" Events Counter 7 "contention" "Handoffs within a last-level cache.";
-    HANDOFF_NODE = "handoff_node" "NODE" Events Counter 8 "contention" "Handoffs within a NUMA node, across caches.";
-    HANDOFF_REMOTE = "handoff_remote" "REMOTE" Events Counter 6 "contention" "Handoffs between NUMA nodes.";
+    HANDOFF_SAME = "handoff_same_cpu" "H:SAME" Events Counter 7 "contention" "Handoffs to the CPU that had it before.";
+    HANDOFF_SMT = "handoff_smt" "H:SMT" Events Counter 8 "contention" "Handoffs between hardware threads of one core.";
+    HANDOFF_LLC = "handoff_llc" "H:LLC" Events Counter 7 "contention" "Handoffs within a last-level cache.";
+    HANDOFF_NODE = "handoff_node" "H:NODE" Events Counter 8 "contention" "Handoffs within a NUMA node, across caches.";
+    HANDOFF_REMOTE = "handoff_remote" "H:REMOTE" Events Counter 6 "contention" "Handoffs between NUMA nodes.";
     SITE = "site" "CALL SITE" None Key 1 "" "First kernel function outside the lock code.";
     STACK = "stack" "STACK" None Gauge 9 "" "Call chain, innermost first.";
     HOLDER = "taker" "TAKER" None Key 0 "" "Process that takes the lock.";

@@ -6,6 +6,8 @@ mod locks;
 mod machine;
 mod overview;
 mod scopes;
+#[cfg(test)]
+mod tests;
 
 use super::{Context, Header, Lost, Row, Table, TableId, Value, field::Field, units_secs};
 use crate::sample::{
