@@ -307,3 +307,114 @@ fn add_spaces(shares: &Shares, delta: &mut Delta) {
     }
     delta.spaces.retain(|_, space| !space.by_cpu.is_empty());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable as _;
+
+    fn row(tid: u64, writes: u64) -> ThreadRow {
+        let mut row = ThreadRow::zeroed();
+        row.tag = tid;
+        row.start_ns = 100;
+        row.leader_start_ns = 100;
+        row.exec_and_tgid = tid << 32;
+        row.mm = 0xffff_0000;
+        row.memcg = 5;
+        row.comm[..2].copy_from_slice(b"ab");
+        row.columns.user[1] = writes;
+        row
+    }
+
+    fn faults(delta: &Delta, tgid: u32) -> u64 {
+        delta
+            .processes
+            .iter()
+            .filter(|(id, _)| id.tgid == tgid)
+            .map(|(_, p)| p.counters.faults())
+            .sum()
+    }
+
+    fn read(threads: &mut Threads, row: &ThreadRow) -> (Delta, Shares, bool) {
+        let (mut delta, mut shares) = (Delta::default(), Shares::new());
+        let is_free = threads.row(row, &mut shares, &mut delta);
+        (delta, shares, is_free)
+    }
+
+    #[test]
+    fn a_row_gives_its_increments_once() {
+        let mut threads = Threads::default();
+        assert_eq!(faults(&read(&mut threads, &row(7, 10)).0, 7), 10);
+        assert_eq!(faults(&read(&mut threads, &row(7, 14)).0, 7), 4);
+        assert_eq!(faults(&read(&mut threads, &row(7, 14)).0, 7), 0);
+    }
+
+    #[test]
+    fn an_exec_between_two_reads_loses_and_doubles_nothing() {
+        for is_read_first in [true, false] {
+            let mut threads = Threads::default();
+            read(&mut threads, &row(7, 10));
+            // 5 more as the old identity, then a new generation with 3.
+            let old = row(7, 15);
+            let mut new = row(7, 3);
+            new.generation = 1;
+            new.exec_and_tgid |= 1;
+            new.memcg = 6;
+            let key = RetiredKey {
+                tid: 7,
+                start_ns: 100,
+                generation: 0,
+            };
+            let (mut delta, mut shares) = (Delta::default(), Shares::new());
+            if is_read_first {
+                threads.row(&new, &mut shares, &mut delta);
+                threads.retire(&key, &old, &mut delta);
+            } else {
+                // The thread changes after its row was read in this tick.
+                threads.retire(&key, &old, &mut delta);
+                threads.row(&new, &mut shares, &mut delta);
+            }
+            assert_eq!(delta.cgroups[&5].counters.faults(), 5, "{is_read_first}");
+            assert_eq!(delta.cgroups[&6].counters.faults(), 3, "{is_read_first}");
+        }
+    }
+
+    #[test]
+    fn a_dead_row_is_freed_only_after_a_quiet_interval() {
+        let mut threads = Threads::default();
+        let mut dying = row(7, 10);
+        dying.flags = DEAD;
+        assert!(!read(&mut threads, &dying).2, "first seen dead");
+        dying.columns.user[1] = 12;
+        let (delta, _, is_free) = read(&mut threads, &dying);
+        assert!(
+            !is_free && faults(&delta, 7) == 2,
+            "faults of exit_mm still count"
+        );
+        assert!(read(&mut threads, &dying).2, "quiet since the last reading");
+    }
+
+    #[test]
+    fn shares_move_to_the_map_without_being_counted_twice() {
+        let mut threads = Threads::default();
+        let (_, shares, _) = read(&mut threads, &row(7, 10));
+        assert_eq!(shares.values().sum::<i64>(), 10);
+        // Moved to CPU 1: the 10 were flushed into the map (whose increment the map gives).
+        let mut moved = row(7, 16);
+        moved.cpu = 1;
+        moved.flushed = 10;
+        let (_, shares, _) = read(&mut threads, &moved);
+        let by_cpu: Vec<(u32, i64)> = shares.iter().map(|(k, n)| (k.cpu, *n)).collect();
+        assert_eq!(by_cpu, [(0, -10), (1, 6)]);
+    }
+
+    #[test]
+    fn a_hostile_name_is_scrubbed_where_it_is_read() {
+        let mut threads = Threads::default();
+        let mut hostile = row(7, 1);
+        hostile.comm = *b"a\x1b]52;c;x\x07\xff\xfe\0\0\0\0";
+        let (delta, _, _) = read(&mut threads, &hostile);
+        let comm = &delta.threads.values().next().expect("one thread").comm;
+        assert!(comm.chars().all(|c| !c.is_control()), "{comm:?}");
+    }
+}

@@ -161,7 +161,10 @@ fn takers_name_the_process_the_call_and_the_owner() {
     d.names.insert(10, "victim".into());
     let m = model(d, context());
     let of = |field| cell(&m, TableId::LockHolders, 0, field).clone();
-    assert_eq!((of("taker"), of("owner")), (text("(20)"), text("victim(10)")));
+    assert_eq!(
+        (of("taker"), of("owner")),
+        (text("(20)"), text("victim(10)"))
+    );
     assert_eq!((of("syscall"), of("mode")), (text("munmap"), text("write")));
     assert_eq!(of("hold_avg_ns"), Value::Count(10));
     // The acquisition of unknown distance is in no ratio.
