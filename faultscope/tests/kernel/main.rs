@@ -1,0 +1,17 @@
+//! Tests against the running kernel, bracketed by the kernel's own counters.
+//!
+//! Needs CAP_BPF and CAP_PERFMON, and is run one test at a time:
+//! `cargo test --features kernel-tests --test kernel -- --test-threads=1 --nocapture`.
+//! `FAULTSCOPE_BPF_OBJECT` names the object to load in place of the embedded one.
+//! Every test prints how many events it saw and demands a floor of them; a test
+//! that cannot run says `SKIP` with the reason and fails.
+#![expect(
+    clippy::print_stdout,
+    reason = "a test prints what it saw; the harness owns the output"
+)]
+
+mod faults;
+mod support;
+
+/// What children do, by the name a test starts them under.
+const ROLES: &[&[(&str, support::Role)]] = &[faults::ROLES];
