@@ -11,7 +11,15 @@
 )]
 
 mod faults;
+mod madvise;
+mod mmap_lock;
+mod sharing;
 mod support;
 
 /// What children do, by the name a test starts them under.
-const ROLES: &[&[(&str, support::Role)]] = &[faults::ROLES];
+const ROLES: &[&[(&str, support::Role)]] = &[
+    faults::ROLES,
+    madvise::ROLES,
+    mmap_lock::ROLES,
+    sharing::ROLES,
+];

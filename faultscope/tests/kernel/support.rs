@@ -44,17 +44,6 @@ impl Link {
         self.0.write_all(&bytes).expect("the test reads reports");
         self.0.read_exact(&mut [0]).expect("the test answers");
     }
-
-    /// Whether an answer waits that [`Link::stop`] would take.
-    pub(crate) fn is_answered(&self) -> bool {
-        let mut poll = libc::pollfd {
-            fd: 0,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one live pollfd.
-        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
-    }
 }
 
 /// A role: what a child does, with its arguments.
@@ -85,11 +74,35 @@ fn child_role() {
     role(&mut link, &arguments);
 }
 
+/// This binary, to be run for one role; the hand-shake is on descriptor 0.
+fn command(role: &str, arguments: &[u64]) -> Command {
+    let words: Vec<String> = arguments.iter().map(u64::to_string).collect();
+    let mut command = Command::new(std::env::current_exe().expect("the path of this binary"));
+    command
+        .args([
+            "--exact",
+            "support::child_role",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(ROLE, role)
+        .env(ARGUMENTS, words.join(" "));
+    command
+}
+
+/// Replaces this child's program by itself in another role.
+pub(crate) fn run_anew(role: &str, arguments: &[u64]) -> ! {
+    use std::os::unix::process::CommandExt as _;
+    let error = command(role, arguments).exec();
+    panic!("exec of this binary: {error}")
+}
+
 /// A child that plays a role; killed if the test ends first.
 #[derive(Debug)]
 pub(crate) struct Child {
     child: std::process::Child,
     socket: UnixStream,
+    first: Report,
 }
 
 impl Child {
@@ -102,16 +115,7 @@ impl Child {
     pub(crate) fn start_in(role: &str, arguments: &[u64], cgroup: Option<&Cgroup>) -> Self {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         ours.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let words: Vec<String> = arguments.iter().map(u64::to_string).collect();
-        let child = Command::new(std::env::current_exe().expect("the path of this binary"))
-            .args([
-                "--exact",
-                "support::child_role",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env(ROLE, role)
-            .env(ARGUMENTS, words.join(" "))
+        let child = command(role, arguments)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .spawn()
@@ -119,12 +123,18 @@ impl Child {
         let mut child = Self {
             child,
             socket: ours,
+            first: [0; 4],
         };
         if let Some(cgroup) = cgroup {
             cgroup.take(child.pid());
         }
-        child.report();
+        child.first = child.report();
         child
+    }
+
+    /// What it reported at its first stop.
+    pub(crate) fn first(&self) -> Report {
+        self.first
     }
 
     /// Process id.

@@ -1,0 +1,346 @@
+//! mmap_lock: who takes it, how, through which system call, from which CPU.
+
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use faultscope::sample::{Delta, Scope, counters::MMAP_LOCK, delta::Taker};
+
+use crate::support::{
+    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_no_loss, pin, process, session,
+    watch,
+};
+
+pub(crate) const ROLES: &[(&str, Role)] = &[
+    ("map and unmap", map_and_unmap),
+    ("fault under a writer", fault_under_a_writer),
+    ("alternate mprotect", alternate_mprotect),
+    ("hold memory", hold_memory),
+    ("read smaps", read_smaps),
+];
+
+/// Calls of each kind.
+const CALLS: u64 = 3_000;
+
+fn size(n: u64) -> usize {
+    usize::try_from(n).expect("sizes fit")
+}
+
+/// The taker row of `pid` by one system call; zero if there is none.
+pub(crate) fn taker(delta: &Delta, pid: u32, syscall: i64, is_write: bool) -> Taker {
+    let mut rows = delta.takers.iter().filter(|(id, _)| {
+        id.tgid == pid && i64::from(id.syscall) == syscall && id.is_write == is_write
+    });
+    let taker = rows.next().map(|(_, taker)| taker.clone());
+    assert!(rows.next().is_none(), "two rows of one taker and one mm");
+    taker.unwrap_or_default()
+}
+
+/// `arguments[0]` calls each of mmap, mprotect and munmap, then as many of each
+/// that fail while they have the lock.
+fn map_and_unmap(link: &mut Link, arguments: &[u64]) {
+    let calls = size(arguments[0]);
+    let mut places: Vec<*mut libc::c_void> = vec![std::ptr::null_mut(); calls];
+    places.fill(std::ptr::without_provenance_mut(1));
+    let own = Pages::new(1);
+    let gap = Pages::new(3);
+    // SAFETY: the middle page of our own mapping, which nothing borrows from.
+    unsafe { libc::munmap(gap.start().add(PAGE).cast(), PAGE) };
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let map = |at: *mut libc::c_void, flags: i32| {
+        // SAFETY: a new mapping, or none where one is.
+        unsafe { libc::mmap(at, PAGE, libc::PROT_READ, anonymous | flags, -1, 0) }
+    };
+    link.stop([0; 4]);
+    for place in &mut places {
+        *place = map(std::ptr::null_mut(), 0);
+    }
+    link.stop([0; 4]);
+    assert!(places.iter().all(|place| *place != libc::MAP_FAILED));
+    for place in &places {
+        // SAFETY: a mapping of ours without any access to it.
+        assert_eq!(unsafe { libc::mprotect(*place, PAGE, libc::PROT_NONE) }, 0);
+    }
+    link.stop([0; 4]);
+    for place in &places {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::munmap(*place, PAGE) }, 0);
+    }
+    link.stop([0; 4]);
+    for _ in 0..calls {
+        // The page is taken already.
+        assert_eq!(
+            map(own.start().cast(), libc::MAP_FIXED_NOREPLACE),
+            libc::MAP_FAILED
+        );
+        // A range with a hole.
+        // SAFETY: the protection the pages have already.
+        let done = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mprotect(gap.start().cast(), 3 * PAGE, protection)
+        };
+        assert_eq!(done, -1);
+        // Not on a page's border.
+        // SAFETY: refused by the kernel.
+        assert_eq!(unsafe { libc::munmap(own.start().add(1).cast(), PAGE) }, -1);
+    }
+    link.stop([0; 4]);
+}
+
+/// Every write acquisition, downgrade and system call of the writer, exactly.
+#[test]
+fn writers_of_mmap_lock_are_exact() {
+    let mut child = Child::start("map and unmap", &[CALLS]);
+    let pid = child.pid();
+    let mut session = session(&[pid]);
+    for (what, syscall, downgraded) in [
+        ("mmap", libc::SYS_mmap, 0),
+        ("mprotect", libc::SYS_mprotect, 0),
+        ("munmap", libc::SYS_munmap, CALLS),
+    ] {
+        let (model, _) = watch(&mut session, &mut child);
+        let delta = model.delta();
+        let writer = taker(delta, pid, syscall, true);
+        demand_exactly(&format!("{what}: taken for write"), writer.taken, CALLS);
+        demand_exactly(
+            &format!("{what}: downgraded"),
+            writer.downgraded,
+            downgraded,
+        );
+        demand_exactly(&format!("{what}: failed attempts"), writer.failed, 0);
+        let reader = taker(delta, pid, syscall, false);
+        demand_exactly(&format!("{what}: taken for read"), reader.taken, 0);
+        demand_exactly(
+            &format!("{what}: holds ended"),
+            writer.holds + reader.holds,
+            CALLS + downgraded,
+        );
+        let counters = process(delta, pid);
+        demand_exactly(
+            &format!("{what}: taken for write by the process"),
+            counters[Scope::MmapTaken(1)],
+            CALLS,
+        );
+        assert_eq!(writer.owner, pid, "{what}: owner of the mm");
+        demand_no_loss(&model);
+    }
+    let (model, _) = watch(&mut session, &mut child);
+    for (what, syscall) in [
+        ("mmap", libc::SYS_mmap),
+        ("mprotect", libc::SYS_mprotect),
+        ("munmap", libc::SYS_munmap),
+    ] {
+        let writer = taker(model.delta(), pid, syscall, true);
+        demand_exactly(&format!("refused {what}: taken"), writer.taken, CALLS);
+        demand_exactly(&format!("refused {what}: downgraded"), writer.downgraded, 0);
+    }
+    demand_no_loss(&model);
+    child.finish();
+}
+
+/// One thread changes the protection of a large range while another faults in it.
+fn fault_under_a_writer(link: &mut Link, arguments: &[u64]) {
+    const PAGES: usize = 8_192;
+    const FRESH: usize = 256;
+    let memory = Pages::new(PAGES);
+    memory.touch();
+    link.stop([0; 4]);
+    let stop = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(0);
+            for n in 0.. {
+                if stop.load(Ordering::Relaxed) == 1 {
+                    break;
+                }
+                let exec = if n % 2 == 0 { libc::PROT_EXEC } else { 0 };
+                // SAFETY: readable and writable all the time.
+                let done = unsafe {
+                    let protection = libc::PROT_READ | libc::PROT_WRITE | exec;
+                    libc::mprotect(memory.start().cast(), memory.bytes(), protection)
+                };
+                assert_eq!(done, 0);
+            }
+        });
+        pin(1);
+        for _ in 0..arguments[0] {
+            // SAFETY: private pages whose content nobody wants.
+            let done =
+                unsafe { libc::madvise(memory.start().cast(), FRESH * PAGE, libc::MADV_DONTNEED) };
+            assert_eq!(done, 0);
+            memory.touch_part(0, FRESH);
+        }
+        stop.store(1, Ordering::Relaxed);
+    });
+    link.stop([0; 4]);
+}
+
+/// A fault tries mmap_lock before it waits for it; the attempt is no wait.
+#[test]
+fn failed_trylocks_are_never_waits() {
+    let mut child = Child::start("fault under a writer", &[500]);
+    let pid = child.pid();
+    let mut session = session(&[pid]);
+    let (model, _) = watch(&mut session, &mut child);
+    let delta = model.delta();
+    let faults = taker(delta, pid, -1, false);
+    demand("failed trylocks of faults", faults.failed, 50);
+    let by_cpu: u64 = delta.cpus.iter().map(|c| c.mmap_failed[0]).sum();
+    demand("failed trylocks by CPU", by_cpu, faults.failed);
+    // Each fault that failed to have the lock at once had it later.
+    demand("taken by faults", faults.taken, faults.failed);
+    let waits = |mode: u8| -> u64 {
+        delta
+            .locks
+            .iter()
+            .filter(|(id, _)| !id.is_site && id.class == MMAP_LOCK && id.mode == mode)
+            .filter(|(id, _)| id.owner == pid)
+            .map(|(_, lock)| lock.waits)
+            .sum()
+    };
+    let (read, write) = (waits(2), waits(4));
+    println!("  waits to read: {read}, to write: {write}");
+    let madvise = taker(delta, pid, libc::SYS_madvise, false);
+    assert!(
+        read <= faults.taken + madvise.taken,
+        "more waits to read than acquisitions that could wait"
+    );
+    demand_exactly(
+        "waits of the process",
+        process(delta, pid)[Scope::Waits(MMAP_LOCK)],
+        read + write,
+    );
+    demand_no_loss(&model);
+    child.finish();
+}
+
+/// `arguments[0]` calls of mprotect, by turns from `arguments[1]` threads on CPUs
+/// of their own.
+fn alternate_mprotect(link: &mut Link, arguments: &[u64]) {
+    let (calls, threads) = (arguments[0], arguments[1]);
+    let memory = Pages::new(1);
+    let ready = AtomicU64::new(0);
+    let turn = AtomicU64::new(0);
+    let ended = AtomicU64::new(0);
+    let work = |me: u64| {
+        pin(size(me));
+        ready.fetch_add(1, Ordering::SeqCst);
+        for n in 0..calls {
+            if n % threads != me {
+                continue;
+            }
+            // The first turn comes with the test's answer.
+            while turn.load(Ordering::Acquire) != n + 1 {
+                std::thread::yield_now();
+            }
+            let protection = if n / threads % 2 == 0 {
+                libc::PROT_NONE
+            } else {
+                libc::PROT_READ
+            };
+            // SAFETY: nobody accesses the page.
+            let done = unsafe { libc::mprotect(memory.start().cast(), PAGE, protection) };
+            assert_eq!(done, 0);
+            turn.store(n + 2, Ordering::Release);
+        }
+        ended.fetch_add(1, Ordering::SeqCst);
+    };
+    std::thread::scope(|scope| {
+        for me in 0..threads {
+            let work = &work;
+            scope.spawn(move || work(me));
+        }
+        while ready.load(Ordering::SeqCst) != threads {
+            std::thread::yield_now();
+        }
+        link.stop([0; 4]);
+        turn.store(1, Ordering::Release);
+        while turn.load(Ordering::Acquire) != calls + 1 {
+            // SAFETY: no arguments that matter; this thread keeps off the CPUs.
+            unsafe { libc::usleep(1_000) };
+        }
+        link.stop([0; 4]);
+    });
+}
+
+fn alternation(threads: u64) -> (u64, u64) {
+    let mut child = Child::start("alternate mprotect", &[2 * CALLS, threads]);
+    let pid = child.pid();
+    let mut session = session(&[pid]);
+    let (model, _) = watch(&mut session, &mut child);
+    let writer = taker(model.delta(), pid, libc::SYS_mprotect, true);
+    demand_exactly("taken by mprotect", writer.taken, 2 * CALLS);
+    let waits = process(model.delta(), pid)[Scope::Waits(MMAP_LOCK)];
+    let moved = writer.handoffs[1..5].iter().sum();
+    println!(
+        "  handoffs by distance: {:?}, waits: {waits}",
+        writer.handoffs
+    );
+    demand_no_loss(&model);
+    child.finish();
+    (moved, waits)
+}
+
+/// Strict turns between two CPUs: each acquisition moves the lock, none waits.
+#[test]
+fn alternating_threads_hand_mmap_lock_over_without_waiting() {
+    let (moved, waits) = alternation(2);
+    demand("handoffs between CPUs", moved, 2 * CALLS * 99 / 100);
+    assert!(waits <= 2 * CALLS / 100, "{waits} contended waits");
+}
+
+/// One thread on one CPU moves the lock nowhere.
+#[test]
+fn one_thread_hands_mmap_lock_to_nobody() {
+    let (moved, waits) = alternation(1);
+    // Its own thread's start may come from another CPU.
+    assert!(moved <= 2, "{moved} handoffs between CPUs");
+    assert_eq!(waits, 0, "contended waits");
+}
+
+/// Keeps `arguments[0]` touched pages and reports where.
+pub(crate) fn hold_memory(link: &mut Link, arguments: &[u64]) {
+    let memory = Pages::new(size(arguments[0]));
+    memory.touch();
+    let start = memory.start() as u64;
+    link.stop([start, memory.bytes() as u64, 0, 0]);
+}
+
+/// Reads `/proc/PID/smaps_rollup` of process `arguments[0]` `arguments[1]` times.
+fn read_smaps(link: &mut Link, arguments: &[u64]) {
+    let path = format!("/proc/{}/smaps_rollup", arguments[0]);
+    let mut text = vec![1_u8; PAGE];
+    link.stop([0; 4]);
+    for _ in 0..arguments[1] {
+        let file = std::fs::File::open(&path).expect("the process lives");
+        // SAFETY: the buffer is this long.
+        let n = unsafe { libc::read(file.as_raw_fd(), text.as_mut_ptr().cast(), PAGE) };
+        assert!(n > 0);
+    }
+    link.stop([0; 4]);
+}
+
+/// Who reads smaps takes the mmap_lock of another: the row says both.
+#[test]
+fn a_reader_of_smaps_is_the_taker_of_a_foreign_lock() {
+    let victim = Child::start("hold memory", &[64]);
+    let mut reader = Child::start("read smaps", &[u64::from(victim.pid()), CALLS]);
+    let mut session = session(&[reader.pid()]);
+    let (model, _) = watch(&mut session, &mut reader);
+    let foreign: Vec<_> = model
+        .delta()
+        .takers
+        .iter()
+        .filter(|(id, taker)| id.tgid == reader.pid() && taker.owner == victim.pid())
+        .collect();
+    println!("  rows: {foreign:?}");
+    let taken = foreign
+        .iter()
+        .filter(|(id, _)| i64::from(id.syscall) == libc::SYS_read && !id.is_write)
+        .map(|(_, taker)| taker.taken)
+        .sum();
+    demand_exactly("taken by the reader, owned by the victim", taken, CALLS);
+    assert_eq!(foreign.len(), 1, "one row for the foreign lock");
+    demand_no_loss(&model);
+    reader.finish();
+    victim.finish();
+}

@@ -1,0 +1,257 @@
+//! Sharing of an address space between CPUs, and identities that change.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use faultscope::model::{Model, TableId, Value};
+use faultscope::sample::{Counters, Delta};
+
+use crate::support::{
+    Cgroup, Child, Link, Pages, Role, demand, demand_exactly, demand_near, demand_no_loss,
+    own_faults, pin, process, run_anew as exec, session, tick, watch,
+};
+
+pub(crate) const ROLES: &[(&str, Role)] = &[
+    ("fault until told", fault_until_told),
+    ("touch in parts", touch_in_parts),
+    ("touch and run anew", touch_and_run_anew),
+    ("run anew", run_anew),
+];
+
+/// CPUs the threads of a load are spread over.
+const CPUS: u64 = 2;
+/// Faults a process takes beside its load, at most.
+const NOISE: u64 = 16;
+
+fn size(n: u64) -> usize {
+    usize::try_from(n).expect("sizes fit")
+}
+
+/// `arguments[0]` threads, each on one CPU, touch fresh pages until the test answers.
+fn fault_until_told(link: &mut Link, arguments: &[u64]) {
+    const PAGES: usize = 64;
+    let regions: Vec<Pages> = (0..arguments[0]).map(|_| Pages::new(PAGES)).collect();
+    let is_told = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (cpu, memory) in (0..).zip(&regions) {
+            let is_told = &is_told;
+            scope.spawn(move || {
+                pin(size(cpu % CPUS));
+                while !is_told.load(Ordering::Relaxed) {
+                    memory.touch();
+                    memory.advise(libc::MADV_DONTNEED);
+                }
+            });
+        }
+        link.stop([0; 4]);
+        is_told.store(true, Ordering::Relaxed);
+    });
+    link.stop([0; 4]);
+}
+
+/// Expected, bound and measured share of handoffs as the table has them, and the
+/// faults of the window.
+fn shares(model: &Model, pid: u32) -> Option<([f64; 3], f64)> {
+    let table = model.table(TableId::AddressSpaces);
+    let at = |id: &str| table.position(id).unwrap_or_else(|| panic!("column {id}"));
+    let row = table
+        .rows
+        .iter()
+        .find(|row| row.cells[at("pid")] == Value::Count(u64::from(pid)))?;
+    let real = |id: &str| row.cells[at(id)].number();
+    Some((
+        [
+            real("sharing_expected_ratio")?,
+            real("sharing_bound_ratio")?,
+            real("sharing_measured_ratio")?,
+        ],
+        real("sharing_window_faults")?,
+    ))
+}
+
+/// Shares over several windows: expected and bound on average, measured as the
+/// mean weighted by the faults of each window.
+fn shared_by(threads: u64) -> [f64; 3] {
+    /// A window of 10 ms a second.
+    const WINDOWS: usize = 4;
+    const WINDOW_FAULTS: f64 = 2_000.0;
+    let mut child = Child::start("fault until told", &[threads]);
+    let mut session = session(&[child.pid()]);
+    session.show(TableId::AddressSpaces);
+    tick(&mut session);
+    let mut sum = [0.0; 3];
+    let mut faults = 0.0;
+    for _ in 0..WINDOWS {
+        std::thread::sleep(Duration::from_millis(1_050));
+        let model = tick(&mut session);
+        demand_no_loss(&model);
+        let Some((row, window)) = shares(&model, child.pid()) else {
+            panic!(
+                "the address space has no whole row: {:?}",
+                model.delta().spaces
+            );
+        };
+        for (sum, ratio) in sum.iter_mut().zip(row) {
+            *sum += ratio * window;
+        }
+        faults += window;
+    }
+    child.step();
+    child.finish();
+    println!("  {threads} threads: {faults} faults in {WINDOWS} windows");
+    assert!(faults >= WINDOW_FAULTS, "{faults} faults in the windows");
+    let shares = sum.map(|s| s / faults);
+    println!("  expected, bound, measured: {shares:.3?}");
+    shares
+}
+
+/// One thread on one CPU shares nothing; nothing is expected either.
+#[test]
+fn one_faulting_thread_shares_nothing() {
+    let [expected, bound, measured] = shared_by(1);
+    assert!(expected < 0.001 && bound < 0.001, "{expected} {bound}");
+    assert!(measured < 0.001, "{measured}");
+}
+
+/// Two CPUs with like shares: half expected, all possible.
+fn two_cpus(threads: u64) {
+    let [expected, bound, measured] = shared_by(threads);
+    assert!((0.3..=0.5).contains(&expected), "expected {expected}");
+    // With two CPUs 2p(1-p) and 2 min(p, 1-p).
+    assert!((expected..=1.0).contains(&bound), "bound {bound}");
+    assert!(
+        measured <= bound + 0.1,
+        "{measured} above the bound {bound}"
+    );
+    assert!(measured >= expected / 10.0, "{measured} for {expected}");
+}
+
+/// Expected, bound and measured for two threads on two CPUs.
+#[test]
+fn two_faulting_threads_share_as_expected() {
+    two_cpus(2);
+}
+
+/// The same for four threads on two CPUs.
+#[test]
+fn four_faulting_threads_share_as_expected() {
+    two_cpus(4);
+}
+
+/// Touches as many fresh pages as each argument says, with a stop after each.
+fn touch_in_parts(link: &mut Link, arguments: &[u64]) {
+    let regions: Vec<Pages> = arguments.iter().map(|n| Pages::new(size(*n))).collect();
+    link.stop([0; 4]);
+    for memory in &regions {
+        memory.touch();
+        link.stop([0; 4]);
+    }
+}
+
+fn in_cgroup(delta: &Delta, id: u64) -> Counters {
+    delta
+        .cgroups
+        .get(&id)
+        .map_or_else(Counters::default, |c| c.counters)
+}
+
+/// A process that moves between two cgroups, within one interval and across two:
+/// each cgroup has the faults taken in it.
+#[test]
+fn faults_belong_to_the_cgroup_they_were_taken_in() {
+    const PARTS: [u64; 4] = [3_000, 5_000, 7_000, 11_000];
+    let (a, b) = (Cgroup::new("a"), Cgroup::new("b"));
+    let mut child = Child::start_in("touch in parts", &PARTS, Some(&a));
+    let pid = child.pid();
+    let mut session = session(&[pid]);
+    tick(&mut session);
+    child.step();
+    b.take(pid);
+    child.step();
+    let first = tick(&mut session);
+    child.step();
+    a.take(pid);
+    let second = tick(&mut session);
+    child.step();
+    let third = tick(&mut session);
+    for (what, model, in_a, in_b) in [
+        ("moved within an interval", &first, PARTS[0], PARTS[1]),
+        ("moved at its end", &second, 0, PARTS[2]),
+        ("moved back before it", &third, PARTS[3], 0),
+    ] {
+        let delta = model.delta();
+        let seen = [a.id(), b.id()].map(|id| in_cgroup(delta, id).user());
+        demand_near(&format!("{what}: user faults in A"), seen[0], in_a, NOISE);
+        demand_near(&format!("{what}: user faults in B"), seen[1], in_b, NOISE);
+        let all = process(delta, pid).user();
+        demand_exactly(
+            &format!("{what}: faults of the process"),
+            all,
+            seen[0] + seen[1],
+        );
+        demand_no_loss(model);
+    }
+    for (id, cgroup) in [(a.id(), &a), (b.id(), &b)] {
+        let path = first.delta().cgroup_paths.get(&id);
+        let name = cgroup
+            .path()
+            .file_name()
+            .map(|n| format!("/{}", n.display()));
+        assert_eq!(path.map(ToString::to_string), name, "path of cgroup {id}");
+    }
+    child.finish();
+}
+
+/// Touches `arguments[0]` pages, runs this binary anew, touches `arguments[1]`
+/// pages; reports the minor faults of the process before and after all that.
+fn touch_and_run_anew(link: &mut Link, arguments: &[u64]) {
+    let memory = Pages::new(size(arguments[0]));
+    link.stop([own_faults().0, 0, 0, 0]);
+    memory.touch();
+    exec("run anew", &arguments[1..]);
+}
+
+fn run_anew(link: &mut Link, arguments: &[u64]) {
+    Pages::new(size(arguments[0])).touch();
+    link.stop([own_faults().0, 0, 0, 0]);
+}
+
+/// A process that runs another program within one interval stays one process
+/// with two address spaces, and loses no fault.
+#[test]
+fn faults_survive_an_exec_and_keep_their_address_space() {
+    const BEFORE: u64 = 5_000;
+    const AFTER: u64 = 7_000;
+    /// Faults of get_user_pages for the new stack and of the loader.
+    const EXEC: u64 = 2_000;
+    /// Faults only the kernel counts: the new program's first stack pages.
+    const UNSEEN: u64 = 32;
+    let mut child = Child::start("touch and run anew", &[BEFORE, AFTER]);
+    let pid = child.pid();
+    let mut session = session(&[pid]);
+    let [before, ..] = child.first();
+    let (model, [after, ..]) = watch(&mut session, &mut child);
+    let delta = model.delta();
+    let rows = delta.processes.keys().filter(|id| id.tgid == pid).count();
+    assert_eq!(rows, 1, "rows of the process");
+    demand_near(
+        "faults of the process against minor faults",
+        process(delta, pid).faults(),
+        after - before,
+        UNSEEN,
+    );
+    let mut spaces: Vec<u64> = delta
+        .spaces
+        .values()
+        .filter(|s| s.process.is_some_and(|p| p.tgid == pid))
+        .map(|s| s.by_cpu.values().sum())
+        .collect();
+    spaces.sort_unstable();
+    println!("  faults by address space: {spaces:?}");
+    assert_eq!(spaces.len(), 2, "address spaces");
+    demand_near("faults before the exec", spaces[0], BEFORE, NOISE);
+    demand("faults after the exec", spaces[1], AFTER);
+    assert!(spaces[1] <= AFTER + EXEC, "faults after the exec");
+    demand_no_loss(&model);
+    child.finish();
+}
