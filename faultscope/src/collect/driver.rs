@@ -3,7 +3,7 @@
 use super::{machine::Machine, names::Names, tables::Tables, threads::Threads};
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
-    host::{cgroup::CgroupPaths, system::SystemReader, topology::Topology},
+    host::{cgroup::CgroupPaths, clock, system::SystemReader, topology::Topology},
     sample::{
         Delta,
         delta::{Loss, MapFill, Program},
@@ -13,10 +13,12 @@ use anyhow::Context as _;
 use faultscope_common::{abi::map, config::Control};
 use std::{collections::BTreeMap, os::fd::OwnedFd, path::PathBuf};
 
-/// Longest time per second in which fault handoffs are measured, ns.
-const WINDOW_NS: u64 = 10_000_000;
-/// Shortest time between two windows, ns.
-const WINDOW_EVERY_NS: u64 = 1_000_000_000;
+/// Longest time in which fault handoffs are measured at once, ns: with the next
+/// constant at most 10 ms a second.
+const WINDOW_NS: u64 = 9_500_000;
+/// Shortest time between the starts of two windows, ns; less than a second, or a
+/// tick that comes a little early would go without.
+const WINDOW_EVERY_NS: u64 = 950_000_000;
 
 const WINDOW_WORD: usize = std::mem::offset_of!(Control, window_until_ns) / 8;
 const STACKS_WORD: usize = std::mem::offset_of!(Control, stacks) / 8;
@@ -160,7 +162,6 @@ impl Collector {
             is_first: self.ticks <= 1,
             ..std::mem::take(&mut self.pending)
         };
-        self.window(now.mono_ns);
         self.machine.cpus(&self.maps, &mut delta);
         self.tables.locks(&self.maps, &mut delta);
         self.tables.takers(&self.maps, &mut delta);
@@ -176,6 +177,8 @@ impl Collector {
         }
         self.before = Some(now);
         self.ticks += 1;
+        // Last, or the tick's own work would keep one CPU of the window busy.
+        self.window(clock::monotonic_ns());
         Ok(delta)
     }
 
