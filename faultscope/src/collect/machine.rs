@@ -104,7 +104,13 @@ impl Machine {
             self.since(before, &now, delta);
             if let (Some(a), Some(b)) = (&before.vmstat, &now.vmstat) {
                 let names = &mut self.names;
-                for (name, value) in b.names.iter().zip(&b.values) {
+                // `nr_*` are levels, not counters.
+                let counters = b
+                    .names
+                    .iter()
+                    .zip(&b.values)
+                    .filter(|(name, _)| !name.starts_with("nr_"));
+                for (name, value) in counters {
                     if let Some(old) = a.get(name) {
                         let name = names
                             .entry(name.clone())

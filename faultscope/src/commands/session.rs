@@ -14,7 +14,7 @@ use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
 use crate::model::{Context, HostLine, Missing, Model, TableId};
 use crate::name::scrub;
-use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
+use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, When, Why};
 
 /// Longest name of a thread, without its NUL (TASK_COMM_LEN, include/linux/sched.h).
 const COMM_BYTES: usize = 15;
@@ -297,6 +297,9 @@ impl Session {
                     .map_or_else(
                         || "not attached".into(),
                         |o| match o.why {
+                            Why::NotRequested if probe.when == When::CommFilter => {
+                                "attached only with --comm".into()
+                            }
                             Why::NotRequested => "attached while a view shows it".into(),
                             _ => o.reason.clone(),
                         },
