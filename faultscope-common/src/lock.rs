@@ -36,18 +36,6 @@ pub const MUTEX: u32 = 6;
 pub const RT: u32 = 7;
 /// Number of classes.
 pub const CLASSES: usize = 8;
-/// Names of the classes.
-pub const CLASS_NAMES: [&str; CLASSES] = [
-    "mmap_lock",
-    "lru_lock",
-    "zone_lock",
-    "page_table_lock",
-    "spinlock",
-    "rwsem",
-    "mutex",
-    "rt_mutex",
-];
-
 /// Row kinds of the lock table.
 pub const ROW_LOCK: u8 = 1;
 /// A call site's row.

@@ -215,93 +215,26 @@ pub static CPUS: &[&Field] = &[
     &CPU_IOWAIT,
     &CPU_STEAL,
 ];
+/// The columns every scope has, between those that name it and those that place it.
+macro_rules! scope {
+    ([$($name:expr),*], [$($place:expr),*]) => {
+        &[
+            $($name,)*
+            &FAULTS_N, &FAULTS_MAJOR, &FAULTS_MINOR, &FAULTS_WRITE, &FAULTS_READ, &FAULTS_EXEC, &FAULTS_PROT,
+            &FAULTS_USER, &FAULTS_KERNEL, &FAULTS_FIXED, &MM_WRITE_WAIT_NS, &MM_READ_WAIT_NS, &LRU_WAIT_NS,
+            &OTHER_WAIT_NS, &LOCK_WAITS, &MM_WRITES, &MM_READS, &MM_HOLD_W_NS, &MM_HOLD_R_NS, &RSS_UPDATES,
+            &RSS_PER_FAULT, &MADVISE_CALLS,
+            $($place,)*
+        ]
+    };
+}
+
 /// Columns of the process table.
-pub static PROCESSES: &[&Field] = &[
-    &PID,
-    &COMM,
-    &FAULTS_N,
-    &FAULTS_MAJOR,
-    &FAULTS_MINOR,
-    &FAULTS_WRITE,
-    &FAULTS_READ,
-    &FAULTS_EXEC,
-    &FAULTS_PROT,
-    &FAULTS_USER,
-    &FAULTS_KERNEL,
-    &FAULTS_FIXED,
-    &MM_WRITE_WAIT_NS,
-    &MM_READ_WAIT_NS,
-    &LRU_WAIT_NS,
-    &OTHER_WAIT_NS,
-    &LOCK_WAITS,
-    &MM_WRITES,
-    &MM_READS,
-    &MM_HOLD_W_NS,
-    &MM_HOLD_R_NS,
-    &RSS_UPDATES,
-    &RSS_PER_FAULT,
-    &MADVISE_CALLS,
-    &SHARE_EXPECTED,
-    &THREADS_N,
-    &CGROUP,
-];
+pub static PROCESSES: &[&Field] = scope!([&PID, &COMM], [&SHARE_EXPECTED, &THREADS_N, &CGROUP]);
 /// Columns of the thread table.
-pub static THREADS: &[&Field] = &[
-    &TID,
-    &PID,
-    &COMM,
-    &FAULTS_N,
-    &FAULTS_MAJOR,
-    &FAULTS_MINOR,
-    &FAULTS_WRITE,
-    &FAULTS_READ,
-    &FAULTS_EXEC,
-    &FAULTS_PROT,
-    &FAULTS_USER,
-    &FAULTS_KERNEL,
-    &FAULTS_FIXED,
-    &MM_WRITE_WAIT_NS,
-    &MM_READ_WAIT_NS,
-    &LRU_WAIT_NS,
-    &OTHER_WAIT_NS,
-    &LOCK_WAITS,
-    &MM_WRITES,
-    &MM_READS,
-    &MM_HOLD_W_NS,
-    &MM_HOLD_R_NS,
-    &RSS_UPDATES,
-    &RSS_PER_FAULT,
-    &MADVISE_CALLS,
-    &CGROUP,
-];
+pub static THREADS: &[&Field] = scope!([&TID, &PID, &COMM], [&CGROUP]);
 /// Columns of the cgroup table.
-pub static CGROUPS: &[&Field] = &[
-    &CGROUP,
-    &FAULTS_N,
-    &FAULTS_MAJOR,
-    &FAULTS_MINOR,
-    &FAULTS_WRITE,
-    &FAULTS_READ,
-    &FAULTS_EXEC,
-    &FAULTS_PROT,
-    &FAULTS_USER,
-    &FAULTS_KERNEL,
-    &FAULTS_FIXED,
-    &MM_WRITE_WAIT_NS,
-    &MM_READ_WAIT_NS,
-    &LRU_WAIT_NS,
-    &OTHER_WAIT_NS,
-    &LOCK_WAITS,
-    &MM_WRITES,
-    &MM_READS,
-    &MM_HOLD_W_NS,
-    &MM_HOLD_R_NS,
-    &RSS_UPDATES,
-    &RSS_PER_FAULT,
-    &MADVISE_CALLS,
-    &THREADS_N,
-    &CGROUP_ID,
-];
+pub static CGROUPS: &[&Field] = scope!([&CGROUP], [&THREADS_N, &CGROUP_ID]);
 /// Columns of the fault-kind table.
 pub static FAULT_KINDS: &[&Field] = &[&ORIGIN, &ACCESS, &CAUSE, &FAULTS_N, &SHARE, &COMMENT];
 /// Columns of the address-space table.
