@@ -2,7 +2,7 @@
 
 use crate::sample::{
     Counters, Scope,
-    counters::{FAULT_CLASSES, LOCK_CLASS_NAMES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK},
+    counters::{FAULT_CLASSES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK},
 };
 use faultscope_common::{cpu, cpu::CpuRow, lock, thread::Columns};
 
@@ -52,6 +52,7 @@ pub(super) fn cpu(c: &CpuRow) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::counters::LOCK_CLASS_NAMES;
 
     #[test]
     fn each_class_has_the_name_of_its_number() {
