@@ -152,6 +152,9 @@ impl Collector {
     /// # Errors
     /// A map that cannot be read.
     pub fn tick(&mut self, now: Now) -> anyhow::Result<Delta> {
+        // The array first: thread rows are then ahead of it by what happened
+        // meanwhile, and never behind.
+        self.machine.cpus(&self.maps, &mut self.pending);
         self.harvest()?;
         let mut delta = Delta {
             t_mono_ns: now.mono_ns,
@@ -162,7 +165,6 @@ impl Collector {
             is_first: self.ticks <= 1,
             ..std::mem::take(&mut self.pending)
         };
-        self.machine.cpus(&self.maps, &mut delta);
         self.tables.locks(&self.maps, &mut delta);
         self.tables.takers(&self.maps, &mut delta);
         self.tables

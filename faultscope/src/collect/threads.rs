@@ -96,6 +96,10 @@ impl Threads {
         let overflow = maps.overflow.entries()?;
         self.overflow_rows = overflow.len() as u64;
         for (tid, row) in overflow {
+            if row.tag == 0 || row.sequence & 1 != 0 {
+                // Being made or changing its identity; next tick.
+                continue;
+            }
             if self.row(&row, &mut shares, delta) {
                 maps.overflow.remove(&tid);
             }
