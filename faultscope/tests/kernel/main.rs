@@ -11,6 +11,7 @@
 )]
 
 mod faults;
+mod losses;
 mod madvise;
 mod mmap_lock;
 mod sharing;
@@ -19,6 +20,7 @@ mod support;
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
     faults::ROLES,
+    losses::ROLES,
     madvise::ROLES,
     mmap_lock::ROLES,
     sharing::ROLES,
