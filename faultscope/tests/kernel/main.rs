@@ -11,6 +11,7 @@
 )]
 
 mod faults;
+mod locks;
 mod losses;
 mod madvise;
 mod mmap_lock;
@@ -20,6 +21,7 @@ mod support;
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
     faults::ROLES,
+    locks::ROLES,
     losses::ROLES,
     madvise::ROLES,
     mmap_lock::ROLES,
