@@ -11,16 +11,20 @@
 )]
 
 mod faults;
+mod filters;
+mod idle;
 mod locks;
 mod losses;
 mod madvise;
 mod mmap_lock;
+mod rights;
 mod sharing;
 mod support;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
     faults::ROLES,
+    filters::ROLES,
     locks::ROLES,
     losses::ROLES,
     madvise::ROLES,

@@ -1,0 +1,161 @@
+//! Rights taken away: one message that names what is missing, status 3, and
+//! nothing in the kernel.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use faultscope::commands::consult_kernel;
+use faultscope::commands::session::{Options, Session};
+use faultscope::error::{Exit, message};
+use faultscope::host::{Fact, HostFacts};
+use faultscope::plan::ProbeFacts;
+
+use crate::support::demand_exactly;
+
+/// Ids of the BPF programs that descriptors of a process hold.
+pub(crate) fn programs_of(pid: u32) -> BTreeSet<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("the process lives");
+    files
+        .flatten()
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+        .filter_map(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+        })
+        .collect()
+}
+
+fn refused(host: &HostFacts, probes: Fact<ProbeFacts>, words: &[&str]) {
+    let before = programs_of(std::process::id());
+    let error = Session::start_on(Path::new("/"), host, probes, &Options::default())
+        .expect_err("a right is missing");
+    assert_eq!(Exit::of(&error), Exit::Refused, "{error:#}");
+    let text = message(&error);
+    println!("  {text}");
+    assert!(!text.contains('\n') && !text.contains("root"), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{text} lacks {word}");
+    }
+    let after = programs_of(std::process::id());
+    demand_exactly("programs held", after.len() as u64, before.len() as u64);
+}
+
+fn facts() -> (HostFacts, Fact<ProbeFacts>) {
+    let mut host = HostFacts::read(Path::new("/"));
+    let probes = consult_kernel(Path::new("/"), &mut host);
+    (host, probes)
+}
+
+#[test]
+fn without_cap_bpf_nothing_is_attached() {
+    let (mut host, probes) = facts();
+    host.privilege.cap_bpf = Fact::no("taken away");
+    host.privilege.cap_sys_admin = Fact::no("taken away");
+    refused(&host, probes, &["lacks CAP_BPF", "setcap"]);
+}
+
+#[test]
+fn without_cap_perfmon_nothing_is_attached() {
+    let (mut host, probes) = facts();
+    host.privilege.cap_perfmon = Fact::no("taken away");
+    host.privilege.cap_sys_admin = Fact::no("taken away");
+    refused(&host, probes, &["lacks CAP_PERFMON", "setcap"]);
+}
+
+#[test]
+fn without_btf_nothing_is_attached() {
+    let (host, _) = facts();
+    let words = ["BTF", "there is no file", "CONFIG_DEBUG_INFO_BTF"];
+    refused(&host, Fact::no("there is no file"), &words);
+    refused(
+        &host,
+        Fact::unknown("it is damaged"),
+        &["BTF", "it is damaged"],
+    );
+}
+
+/// The control of the tests above: with every right a session holds programs.
+#[test]
+fn a_session_holds_its_programs_and_lets_them_go() {
+    let before = programs_of(std::process::id());
+    let session = crate::support::session(&[]);
+    let held = programs_of(std::process::id());
+    crate::support::demand(
+        "programs held by a session",
+        held.difference(&before).count() as u64,
+        8,
+    );
+    drop(session);
+    let after = programs_of(std::process::id());
+    assert_eq!(after, before);
+}
+
+/// The binary without some capabilities: those of the bounding set are all that
+/// an executable of user 0 gets.
+fn without(capabilities: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--bounding-set", capabilities])
+        .arg(env!("CARGO_BIN_EXE_faultscope"))
+        .args(arguments);
+    if let (Some(object), true) = (crate::support::object(), arguments[0] == "top") {
+        command.arg("--bpf-object").arg(object);
+    }
+    command
+        .output()
+        .expect("SKIP: setpriv of the package util-linux cannot be run")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is UTF-8")
+}
+
+#[test]
+fn rights_really_dropped_are_named() {
+    let top = ["top", "-b", "-n", "1", "-d", "0.2"];
+    for (dropped, name) in [
+        ("-bpf,-sys_admin", "CAP_BPF"),
+        ("-perfmon,-sys_admin", "CAP_PERFMON"),
+    ] {
+        let output = without(dropped, &["doctor"]);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let lines = text(&output.stdout).lines();
+        let verdict = lines.filter(|line| line.starts_with("verdict:"));
+        println!("  {:?}", verdict.collect::<Vec<_>>());
+        assert!(text(&output.stdout).contains(name));
+
+        let output = without(dropped, &top);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(&format!("lacks {name}")), "{error}");
+    }
+}
+
+#[test]
+fn the_two_capabilities_are_enough() {
+    let all_but = "-all,+bpf,+perfmon";
+    let output = without(all_but, &["doctor"]);
+    assert!(output.status.success(), "{output:?}");
+    let output = without(
+        all_but,
+        &[
+            "top", "-b", "-n", "3", "-d", "0.5", "--view", "locks", "--format", "jsonl",
+        ],
+    );
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
+    let mut rows = 0;
+    for line in text(&output.stdout).lines() {
+        let interval: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        for row in interval["rows"].as_array().expect("rows") {
+            // Without CAP_SYSLOG no lock has an address and no call site a name.
+            assert!(row["address"].is_null(), "{row}");
+            let site = row["site"].as_str().unwrap_or("0x");
+            assert!(site.starts_with("0x") || site.starts_with('['), "{row}");
+            rows += 1;
+        }
+    }
+    crate::support::demand("lock rows without addresses", rows, 1);
+}
