@@ -20,6 +20,7 @@ mod mmap_lock;
 mod rights;
 mod sharing;
 mod support;
+mod top;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
@@ -30,4 +31,5 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     madvise::ROLES,
     mmap_lock::ROLES,
     sharing::ROLES,
+    top::ROLES,
 ];
