@@ -188,18 +188,21 @@ fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
         totals.waits[class] += 1;
         totals.wait_ns[class] += wait_ns;
     }
-    if wait.tid == 0 {
-        if get(&globals::FILTERS) != 0 {
-            return;
+    let is_filtered = get(&globals::FILTERS) != 0;
+    match thread::present() {
+        Some(row) if row.flags & COUNTED != 0 => {
+            row.columns.waits[class] += 1;
+            row.columns.wait_ns[class] += wait_ns;
         }
-    } else {
-        match thread::present() {
-            Some(row) if row.flags & COUNTED != 0 => {
-                row.columns.waits[class] += 1;
-                row.columns.wait_ns[class] += wait_ns;
+        Some(_) => return,
+        None => {
+            if wait.tid != 0 {
+                lose(loss::THREAD_COLLISION, 1);
             }
-            Some(_) => return,
-            None => lose(loss::THREAD_COLLISION, 1),
+            if is_filtered {
+                // Whose wait it is cannot be told, so it is not shown as the filter's.
+                return;
+            }
         }
     }
     // A handoff of an RT lock's inner lock is not one of the lock.

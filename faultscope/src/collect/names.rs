@@ -152,12 +152,16 @@ impl Names {
     }
 }
 
-/// Names where there are some, else addresses.
+/// The call site and what lies around it. Without symbols the lock code cannot
+/// be told from its callers: the chain is addresses and the site says so.
 fn chain(frames: &[u64], names: Option<Vec<Option<String>>>) -> CallChain {
-    let chain = match names {
-        Some(names) => call_site(&names),
-        None => frames.iter().map(|frame| format!("{frame:#x}")).collect(),
+    let Some(names) = names else {
+        return CallChain {
+            site: "[symbols hidden]".into(),
+            chain: frames.iter().map(|frame| format!("{frame:#x}")).collect(),
+        };
     };
+    let chain = call_site(&names);
     CallChain {
         site: chain
             .first()

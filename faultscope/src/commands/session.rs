@@ -459,12 +459,10 @@ fn context(host: &HostFacts, options: &Options) -> Context {
     }
 }
 
-/// Why call sites are addresses, if they are.
+/// Why call sites have no names, if they have none.
 fn hidden_symbols(kallsyms: &Fact<()>) -> Option<String> {
     kallsyms.reason().map(|reason| {
-        format!(
-            "call sites are addresses, not names: {reason}; \"faultscope doctor\" names the fix"
-        )
+        format!("call sites have no names: {reason}; \"faultscope doctor\" names the fix")
     })
 }
 
