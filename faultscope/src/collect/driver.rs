@@ -155,6 +155,8 @@ impl Collector {
         // The array first: thread rows are then ahead of it by what happened
         // meanwhile, and never behind.
         self.machine.cpus(&self.maps, &mut self.pending);
+        // Next to it: vmstat less the totals is what the programs do not see.
+        self.machine.system(&mut self.pending);
         self.harvest()?;
         let mut delta = Delta {
             t_mono_ns: now.mono_ns,
@@ -170,7 +172,6 @@ impl Collector {
         self.tables
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;
-        self.machine.system(&mut delta);
         self.names.fill(&self.maps, &mut delta);
         self.own(now, &mut delta);
         if !self.has_symbols {
