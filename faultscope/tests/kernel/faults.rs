@@ -8,8 +8,8 @@ use faultscope::model::{Model, TableId, Value};
 use faultscope::sample::Scope;
 
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, loss, own_faults,
-    print_losses, process, session, tick, watch,
+    Cgroup, Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, loss,
+    memory_mount, own_faults, print_losses, process, session, tick, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
@@ -251,20 +251,14 @@ fn populated_pages_are_said_to_be_unseen() {
     child.finish();
 }
 
-/// `arguments[0]` short processes: a third only faults, a third changes its
+/// `arguments[0]` short processes: a third only faults, a third moves to the root
 /// cgroup, a third runs another program.
 fn short_processes(link: &mut Link, arguments: &[u64]) {
     const PAGES: usize = 50;
     const AT_ONCE: u64 = 10;
-    let cgroup = crate::support::Cgroup::new("storm");
-    let procs = CString::new(
-        cgroup
-            .path()
-            .join("cgroup.procs")
-            .into_os_string()
-            .into_encoded_bytes(),
-    )
-    .expect("a path without NUL");
+    let procs = memory_mount().join("cgroup.procs");
+    let procs =
+        CString::new(procs.into_os_string().into_encoded_bytes()).expect("a path without NUL");
     let memory = Pages::new(2 * PAGES);
     link.stop([0; 4]);
     for n in 0..arguments[0] {
@@ -335,7 +329,8 @@ fn cpu_totals_equal_thread_rows_and_losses() {
     /// Rows and array are read some ms apart, and differ by what the rest of the
     /// machine does meanwhile: in moments without faults the readings agree.
     const READINGS: usize = 20;
-    let mut child = Child::start("short processes", &[PROCESSES]);
+    let cgroup = Cgroup::new("storm");
+    let mut child = Child::start_in("short processes", &[PROCESSES], Some(&cgroup));
     let mut session = session(&[]);
     let mut sums = [0_i64; 3];
     let mut less_the_array = |sums: &mut [i64; 3]| {

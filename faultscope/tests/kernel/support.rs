@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use faultscope::commands::session::{Options, Session};
-use faultscope::host::HostFacts;
+use faultscope::host::{Fact, HostFacts};
 use faultscope::model::Model;
 use faultscope::sample::{Counters, Delta, delta::Process};
 
@@ -364,6 +364,17 @@ pub(crate) fn pin(cpu: usize) {
     assert_eq!(done, 0, "pinning to CPU {cpu}");
 }
 
+/// Root of the hierarchy that has the memory controller.
+pub(crate) fn memory_mount() -> PathBuf {
+    match HostFacts::read(Path::new("/")).memory_hierarchy {
+        Fact::Yes(hierarchy) => hierarchy.mount,
+        other => {
+            println!("SKIP a test with cgroups: {other:?}");
+            panic!("no memory cgroup hierarchy");
+        }
+    }
+}
+
 /// A memory cgroup of this test's own, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
@@ -374,11 +385,7 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// Makes a cgroup at the root of the hierarchy that has the memory controller.
     pub(crate) fn new(name: &str) -> Self {
-        let host = HostFacts::read(Path::new("/"));
-        let Some(hierarchy) = host.memory_hierarchy.value() else {
-            panic!("SKIP {name}: no memory cgroup hierarchy: {host:?}");
-        };
-        let mount = hierarchy.mount.clone();
+        let mount = memory_mount();
         let path = mount.join(format!("faultscope-test-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).expect("a cgroup can be made");
         Self { path, mount }
@@ -411,8 +418,13 @@ impl Drop for Cgroup {
         for pid in left.lines() {
             drop(std::fs::write(self.mount.join("cgroup.procs"), pid));
         }
-        if let Err(error) = std::fs::remove_dir(&self.path) {
-            println!("  cgroup {} stays: {error}", self.path.display());
+        // A task that just ended may still be on its way out.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
+        println!("  cgroup {} stays", self.path.display());
     }
 }
