@@ -8,7 +8,10 @@ use aya::{
     Btf, Ebpf,
     programs::{
         PerfEvent, Program, ProgramError,
-        perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
+        perf_event::{
+            PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy, SoftwareEvent,
+        },
+        tp_btf::BtfTracePointLinkId,
     },
 };
 use std::{
@@ -44,7 +47,24 @@ pub struct Programs {
     ebpf: Ebpf,
     btf: Option<Btf>,
     cpus: Vec<u32>,
-    attached: BTreeMap<String, OwnedFd>,
+    attached: BTreeMap<String, Attached>,
+    /// Programs in the kernel that are on no hook, each with the hook it was loaded for.
+    suspended: BTreeMap<String, Hook>,
+}
+
+/// A program on its hook.
+#[derive(Debug)]
+struct Attached {
+    fd: OwnedFd,
+    hook: Hook,
+    links: Links,
+}
+
+#[derive(Debug)]
+enum Links {
+    Tracepoint(BtfTracePointLinkId),
+    /// One for each CPU.
+    Events(Vec<PerfEventLinkId>),
 }
 
 impl Programs {
@@ -56,6 +76,7 @@ impl Programs {
             btf: None,
             cpus,
             attached: BTreeMap::new(),
+            suspended: BTreeMap::new(),
         }
     }
 
@@ -74,44 +95,65 @@ impl Programs {
         if self.attached.contains_key(name) {
             return Ok(());
         }
-        if matches!(hook, Hook::Tracepoint(_)) && self.btf.is_none() {
+        let is_loaded = match self.suspended.remove(name) {
+            Some(before) if before == hook => true,
+            Some(_) => {
+                self.unload(name);
+                false
+            }
+            None => false,
+        };
+        if !is_loaded && matches!(hook, Hook::Tracepoint(_)) && self.btf.is_none() {
             self.btf = Some(Btf::from_sys_fs().map_err(|e| chain(&e))?);
         }
         let program = self
             .ebpf
             .program_mut(name)
             .ok_or_else(|| format!("program \"{name}\" is not in the object"))?;
-        let fd = attach(program, hook, self.btf.as_ref(), &self.cpus).map_err(|e| match e {
-            // The log's last lines say what the verifier minded.
-            ProgramError::LoadError {
-                io_error,
-                verifier_log,
-            } => {
-                let log = verifier_log.to_string();
-                let tail: Vec<&str> = log.lines().rev().take(6).collect();
-                let tail: Vec<&str> = tail.into_iter().rev().collect();
-                format!(
-                    "load refused: {io_error}{}{}",
-                    if tail.is_empty() { "" } else { "; verifier: " },
-                    tail.join(" | ")
-                )
-            }
-            other => chain(&other),
-        })?;
-        self.attached.insert(name.to_owned(), fd);
+        if !is_loaded {
+            load(program, hook, self.btf.as_ref()).map_err(refusal)?;
+        }
+        let attached = attach(program, hook, &self.cpus);
+        if attached.is_err() {
+            self.unload(name);
+        }
+        self.attached
+            .insert(name.to_owned(), attached.map_err(|e| chain(&e))?);
         Ok(())
     }
 
     /// Detaches and unloads one program; its counts stay in the maps.
     pub fn detach(&mut self, name: &str) {
-        if self.attached.remove(name).is_some() {
-            let unloaded = match self.ebpf.program_mut(name) {
-                Some(Program::BtfTracePoint(p)) => p.unload(),
-                Some(Program::PerfEvent(p)) => p.unload(),
-                _ => Ok(()),
-            };
-            debug_assert!(unloaded.is_ok(), "unload of our own program");
+        let was_attached = self.attached.remove(name).is_some();
+        if self.suspended.remove(name).is_some() || was_attached {
+            self.unload(name);
         }
+    }
+
+    /// Takes one program off its hook but leaves it in the kernel, so that
+    /// attaching it there again does not verify it again.
+    pub fn suspend(&mut self, name: &str) {
+        let Some(attached) = self.attached.remove(name) else {
+            return;
+        };
+        let detached = match (self.ebpf.program_mut(name), attached.links) {
+            (Some(Program::BtfTracePoint(p)), Links::Tracepoint(link)) => p.detach(link),
+            (Some(Program::PerfEvent(p)), Links::Events(links)) => {
+                links.into_iter().try_for_each(|link| p.detach(link))
+            }
+            _ => Ok(()),
+        };
+        debug_assert!(detached.is_ok(), "detach of our own program");
+        self.suspended.insert(name.to_owned(), attached.hook);
+    }
+
+    fn unload(&mut self, name: &str) {
+        let unloaded = match self.ebpf.program_mut(name) {
+            Some(Program::BtfTracePoint(p)) => p.unload(),
+            Some(Program::PerfEvent(p)) => p.unload(),
+            _ => Ok(()),
+        };
+        debug_assert!(unloaded.is_ok(), "unload of our own program");
     }
 
     /// Whether the program is attached.
@@ -133,7 +175,7 @@ impl Programs {
     /// Run-time statistics of an attached program.
     #[must_use]
     pub fn stats(&self, name: &str) -> Option<ProgramStats> {
-        let fd = self.attached.get(name)?.as_raw_fd();
+        let fd = self.attached.get(name)?.fd.as_raw_fd();
         Some(ProgramStats {
             run_ns: fdinfo(fd, "run_time_ns:")?,
             runs: fdinfo(fd, "run_cnt:")?,
@@ -144,31 +186,55 @@ impl Programs {
     /// Instructions the verifier walked, where the kernel says (5.16).
     #[must_use]
     pub fn verified_instructions(&self, name: &str) -> Option<u64> {
-        fdinfo(self.attached.get(name)?.as_raw_fd(), "verified_insns:")
+        fdinfo(self.attached.get(name)?.fd.as_raw_fd(), "verified_insns:")
     }
 }
 
-fn attach(
-    program: &mut Program,
-    hook: Hook,
-    btf: Option<&Btf>,
-    cpus: &[u32],
-) -> Result<OwnedFd, ProgramError> {
+/// Hands one program to the verifier.
+fn load(program: &mut Program, hook: Hook, btf: Option<&Btf>) -> Result<(), ProgramError> {
     match (program, hook) {
         (Program::BtfTracePoint(program), Hook::Tracepoint(name)) => {
-            let btf = btf.ok_or(ProgramError::NotLoaded)?;
-            program.load(name, btf)?;
-            if let Err(error) = program.attach() {
-                program.unload()?;
-                return Err(error);
-            }
-            Ok(program.fd()?.as_fd().try_clone_to_owned()?)
+            program.load(name, btf.ok_or(ProgramError::NotLoaded)?)
         }
+        (Program::PerfEvent(program), Hook::PageFaults | Hook::MajorFaults) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    }
+}
+
+/// What the kernel said to a program it would not load, with the last lines of
+/// the log, which say what the verifier minded.
+fn refusal(error: ProgramError) -> String {
+    match error {
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => {
+            let log = verifier_log.to_string();
+            let tail: Vec<&str> = log.lines().rev().take(6).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            format!(
+                "load refused: {io_error}{}{}",
+                if tail.is_empty() { "" } else { "; verifier: " },
+                tail.join(" | ")
+            )
+        }
+        other => chain(&other),
+    }
+}
+
+/// Puts a loaded program on its hook.
+fn attach(program: &mut Program, hook: Hook, cpus: &[u32]) -> Result<Attached, ProgramError> {
+    match (program, hook) {
+        (Program::BtfTracePoint(program), Hook::Tracepoint(_)) => Ok(Attached {
+            links: Links::Tracepoint(program.attach()?),
+            fd: program.fd()?.as_fd().try_clone_to_owned()?,
+            hook,
+        }),
         (Program::PerfEvent(program), Hook::PageFaults) => {
-            software(program, SoftwareEvent::PageFaults, cpus)
+            software(program, hook, SoftwareEvent::PageFaults, cpus)
         }
         (Program::PerfEvent(program), Hook::MajorFaults) => {
-            software(program, SoftwareEvent::PageFaultsMaj, cpus)
+            software(program, hook, SoftwareEvent::PageFaultsMaj, cpus)
         }
         _ => Err(ProgramError::UnexpectedProgramType),
     }
@@ -176,23 +242,26 @@ fn attach(
 
 fn software(
     program: &mut PerfEvent,
+    hook: Hook,
     event: SoftwareEvent,
     cpus: &[u32],
-) -> Result<OwnedFd, ProgramError> {
-    program.load()?;
-    for &cpu in cpus {
-        let attached = program.attach(
-            PerfEventConfig::Software(event),
-            PerfEventScope::AllProcessesOneCpu { cpu },
-            SamplePolicy::Period(1),
-            false,
-        );
-        if let Err(error) = attached {
-            program.unload()?;
-            return Err(error);
-        }
-    }
-    Ok(program.fd()?.as_fd().try_clone_to_owned()?)
+) -> Result<Attached, ProgramError> {
+    let links = cpus
+        .iter()
+        .map(|&cpu| {
+            program.attach(
+                PerfEventConfig::Software(event),
+                PerfEventScope::AllProcessesOneCpu { cpu },
+                SamplePolicy::Period(1),
+                false,
+            )
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Attached {
+        fd: program.fd()?.as_fd().try_clone_to_owned()?,
+        hook,
+        links: Links::Events(links),
+    })
 }
 
 /// Turns the kernel's run-time statistics on while the value lives: about 30 ns
