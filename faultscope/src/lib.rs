@@ -10,6 +10,7 @@ pub mod commands;
 pub mod error;
 pub mod export;
 pub mod host;
+pub mod load;
 pub mod model;
 pub mod name;
 pub mod plan;
