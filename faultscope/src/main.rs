@@ -1,15 +1,16 @@
 //! The `faultscope` binary: parse, dispatch, one message and a status.
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use faultscope::bpf::object;
 use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, TopArgs};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, Top};
-use faultscope::commands::{consult_kernel, doctor};
+use faultscope::commands::{consult_kernel, cost, doctor};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
-use faultscope::host::HostFacts;
+use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
 
 fn main() -> ExitCode {
@@ -34,7 +35,7 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
     let mut host = HostFacts::read(root);
     let probes = consult_kernel(root, &mut host);
     let mut trial = doctor::KernelTrial::new(args.bpf_object.as_deref(), &host.topology)?;
-    let report = doctor::examine(
+    let mut report = doctor::examine(
         &host,
         &probes,
         &doctor::Surroundings::read(root),
@@ -42,6 +43,21 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
     );
     if let Some(error) = trial.unusable() {
         return Err(error.into());
+    }
+    // With nothing attachable there is nothing to measure, and the report says why.
+    let attachable = report.attachable();
+    if args.cost
+        && !attachable.is_empty()
+        && let Fact::Yes(probes) = &probes
+    {
+        let object = object::read(args.bpf_object.as_deref())?;
+        let costs = cost::measure(&host, probes, &object, &attachable, &mut |what| {
+            // Somebody who waits half a minute wants to see it move; a closed standard error does not matter.
+            if io::stderr().is_terminal() {
+                writeln!(io::stderr(), "measuring {what}").ok();
+            }
+        })?;
+        report.set_costs(costs);
     }
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::commands::cost::Costs;
 use crate::error::Exit;
 use crate::host::{Fact, HostFacts};
 use crate::plan::{self, Attached, ProbeFacts, Prober, Request, Why};
@@ -85,6 +86,9 @@ pub struct Report {
     pub facts: Vec<FactLine>,
     /// Every program of the catalogue, in its order.
     pub programs: Vec<ProgramLine>,
+    /// What `--cost` measured; its keys stand beside the others.
+    #[serde(flatten)]
+    pub costs: Option<Costs>,
 }
 
 /// What `doctor` looks at beside the host's facts.
@@ -165,10 +169,29 @@ pub fn examine(
         verdict,
         facts: lines,
         programs: signals::programs(&trial),
+        costs: None,
     }
 }
 
 impl Report {
+    /// Takes what was measured, and fills it into the programs' lines.
+    pub fn set_costs(&mut self, costs: Costs) {
+        for program in &mut self.programs {
+            program.ns = costs.of(program.name);
+        }
+        self.costs = Some(costs);
+    }
+
+    /// Programs that could be attached.
+    #[must_use]
+    pub fn attachable(&self) -> Vec<&'static str> {
+        self.programs
+            .iter()
+            .filter(|program| program.attached)
+            .map(|program| program.name)
+            .collect()
+    }
+
     /// Status of the process: [`Exit::Refused`] if something this kernel offers is refused, else [`Exit::Done`].
     #[must_use]
     pub fn exit(&self) -> Exit {
@@ -216,6 +239,10 @@ impl Report {
                     writeln!(out, " {}", hook.unwrap_or_default())?;
                 }
             }
+        }
+        if let Some(costs) = &self.costs {
+            writeln!(out)?;
+            costs.write_text(out)?;
         }
         writeln!(out, "\n{}", self.conclusion())
     }
