@@ -5,6 +5,7 @@
     reason = "its output is for a developer's terminal or a CI log"
 )]
 
+mod bench;
 mod ci;
 mod ebpf;
 mod elf;
@@ -44,6 +45,11 @@ enum Task {
     },
     /// Check layers, forbidden words, file lengths and program names
     Lint,
+    /// Measure programs, sets and `top` against their bars; prints, and fails no bar
+    Bench,
+    /// One of the processes that `bench` shows to `top`
+    #[command(hide = true)]
+    Sleeper,
 }
 
 fn main() -> ExitCode {
@@ -67,6 +73,8 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
         }
         Task::Test { .. } => {}
         Task::Lint => lint::run(&root)?,
+        Task::Bench => bench::bench(&root)?,
+        Task::Sleeper => bench::sleep_and_fault(),
     }
     Ok(ExitCode::SUCCESS)
 }
