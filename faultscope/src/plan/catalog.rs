@@ -72,7 +72,7 @@ pub enum Cost {
     Wait,
     /// At every folio or counter update, a per-CPU addition: at most 10 ns above an empty program.
     Counter,
-    /// At every system call of every task: about a quarter more for the cheapest calls.
+    /// At every system call of every task: for the cheapest calls a quarter more on one machine, three quarters on another.
     SystemCall,
 }
 
