@@ -54,6 +54,9 @@ globals! {
     LOCK_ROWS = 1;
     // Bit 0 pid, bit 1 cgroup, bit 2 comm.
     FILTERS = 0;
+    // 1 where exit, exec and rename are traced: a row that no such event touched
+    // still belongs to the thread it was made for.
+    SCOPES_TRACED = 0;
     // 1 on PREEMPT_RT.
     IS_RT = 0;
     // 1 where faults do not take mmap_lock (per-VMA locks), so that handoffs of

@@ -21,10 +21,31 @@ fn cgroup_move(_ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Cached verdicts expire: the name is what `--comm` looks at.
+/// A thread that was not the first of its process takes the process's id at
+/// exec, and leaves the row of its own id behind.
+#[btf_tracepoint(function = "sched_process_exec")]
+fn task_exec(ctx: BtfTracePointContext) -> i32 {
+    let old_tid = ctx.arg::<u64>(1) & 0xffff_ffff;
+    if old_tid != thread::tid() {
+        if let Some(row) = thread::of(old_tid) {
+            row.flags |= DEAD;
+        }
+    }
+    0
+}
+
+/// The name changes with a rename and with every exec, then between the change
+/// of address space and that of `self_exec_id` (fs/exec.c, begin_new_exec).
 #[btf_tracepoint(function = "task_rename")]
-fn task_rename(_ctx: BtfTracePointContext) -> i32 {
-    bump_epoch();
+fn task_rename(ctx: BtfTracePointContext) -> i32 {
+    let task: *const u8 = ctx.arg(0);
+    if task == thread::task() {
+        if let Some(row) = thread::present() {
+            row.epoch = u64::MAX;
+        }
+    } else {
+        bump_epoch();
+    }
     0
 }
 

@@ -75,6 +75,30 @@ fn control() -> (u64, u64) {
     }
 }
 
+/// Whether the row was made for this life of the thread: no exit, exec or
+/// rename since where those are traced, else the same start and exec number.
+#[inline(always)]
+fn is_same_life(row: &ThreadRow, task: *const u8, pid_tgid: u64) -> bool {
+    if get(&globals::SCOPES_TRACED) != 0 {
+        return row.flags & DEAD == 0;
+    }
+    row.start_ns == member(task, &globals::OFF_TASK_START).unwrap_or(0)
+        && row.exec_and_tgid == exec_and_tgid(task, pid_tgid)
+}
+
+/// The row of a thread in either map: the running one's, or one that is gone.
+#[inline(always)]
+pub fn of(tid: u64) -> Option<&'static mut ThreadRow> {
+    let row = THREADS.get_ptr_mut(slot(tid))?;
+    // SAFETY: a live map value.
+    let row = unsafe { &mut *row };
+    if row.tag == tid {
+        return Some(row);
+    }
+    // SAFETY: as above.
+    OVERFLOW.get_ptr_mut(&tid).map(|p| unsafe { &mut *p })
+}
+
 #[inline(always)]
 fn slot(tid: u64) -> u32 {
     (tid & get(&globals::THREAD_MASK)) as u32
@@ -103,9 +127,8 @@ pub fn row_and_window(context: Context) -> Option<(&'static mut ThreadRow, u64)>
     let found = unsafe { &mut *row };
     if found.tag == tid
         && found.css_set == member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0)
-        && found.start_ns == member(task, &globals::OFF_TASK_START).unwrap_or(0)
-        && found.exec_and_tgid == exec_and_tgid(task, pid_tgid)
         && found.epoch == epoch
+        && is_same_life(found, task, pid_tgid)
     {
         return Some((found, window));
     }
@@ -119,16 +142,7 @@ pub fn present() -> Option<&'static mut ThreadRow> {
     if tid == 0 {
         return None;
     }
-    let row = THREADS
-        .get_ptr_mut(slot(tid))
-        .or(OVERFLOW.get_ptr_mut(&tid))?;
-    // SAFETY: a live map value.
-    let row = unsafe { &mut *row };
-    if row.tag == tid {
-        return Some(row);
-    }
-    // SAFETY: as above.
-    OVERFLOW.get_ptr_mut(&tid).map(|p| unsafe { &mut *p })
+    of(tid)
 }
 
 /// What the running thread has begun and not ended; `None` if its slot belongs

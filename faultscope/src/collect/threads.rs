@@ -89,8 +89,12 @@ impl Threads {
             let Some(row) = read_steady(maps, slot) else {
                 continue;
             };
-            if self.row(&row, &mut shares, delta) {
+            // A new thread may have taken the row over meanwhile.
+            if self.row(&row, &mut shares, delta)
+                && maps.threads.word(slot, SEQUENCE_WORD) == row.sequence
+            {
                 maps.threads.free(slot);
+                self.known.remove(&row.tag);
             }
         }
         let overflow = maps.overflow.entries()?;
@@ -102,6 +106,7 @@ impl Threads {
             }
             if self.row(&row, &mut shares, delta) {
                 maps.overflow.remove(&tid);
+                self.known.remove(&tid);
             }
         }
         for (key, row) in maps.retired.entries()? {
@@ -152,9 +157,7 @@ impl Threads {
         attribute(row, &comm, &increment, !is_dead, delta);
         // A row stays for one more interval after its thread died: faults of
         // exit_mm follow sched_process_exit on newer kernels.
-        if is_dead && was_dead && increment.is_zero() {
-            return true;
-        }
+        let is_free = is_dead && was_dead && increment.is_zero();
         self.known.insert(
             row.tag,
             Known {
@@ -168,7 +171,7 @@ impl Threads {
                 is_dead,
             },
         );
-        false
+        is_free
     }
 
     /// The last values of an identity a thread no longer has.

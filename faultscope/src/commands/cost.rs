@@ -24,7 +24,7 @@ use crate::bpf::attach::run_time_statistics;
 use crate::host::HostFacts;
 use crate::host::clock;
 use crate::load::Pinned;
-use crate::plan::{Cost, Plan, Probe, ProbeFacts, Request, Set, When, plan};
+use crate::plan::{Cost, Plan, Probe, ProbeFacts, Request, Set, plan};
 use fleet::Fleet;
 use program::Group;
 
@@ -127,7 +127,7 @@ pub fn measure(
 /// The sets as `top` attaches them, each with the programs it adds up to.
 fn sets(plan: &Plan) -> Vec<(&'static str, Vec<&'static Probe>)> {
     let among = |wanted: &[Set]| {
-        let is_usual = |probe: &&&Probe| wanted.contains(&probe.set) && probe.when == When::Always;
+        let is_usual = |probe: &&&Probe| wanted.contains(&probe.set);
         plan.chosen
             .iter()
             .filter(is_usual)

@@ -14,7 +14,7 @@ use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
 use crate::model::{Context, HostLine, Missing, Model, TableId};
 use crate::name::scrub;
-use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, When, Why};
+use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 
 /// Longest name of a thread, without its NUL (TASK_COMM_LEN, include/linux/sched.h).
 const COMM_BYTES: usize = 15;
@@ -92,7 +92,6 @@ impl Session {
             sets: named_sets(&options.named)
                 .chain([Set::Core, Set::Learn])
                 .collect(),
-            has_comm_filter: !options.comms.is_empty(),
             named: options.named.clone(),
             forbidden: options.forbidden.clone(),
         };
@@ -107,29 +106,17 @@ impl Session {
         let sizes = options
             .sizes
             .unwrap_or_else(|| Sizes::for_machine(possible, threads_now(root)));
-        let plan = plan::plan(&facts, &request);
-        let mut globals = plan.globals.clone();
-        globals.push(("FILTERS", filter.kinds()));
-        let loaded = load(&object, &globals, sizes)?;
-        let online = host
-            .topology
-            .cpus
-            .iter()
-            .filter(|c| c.is_online)
-            .map(|c| c.cpu)
-            .collect();
-        let (mut programs, mut maps) = Programs::split(loaded, online);
-        let place = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-        let places: Vec<_> = host
-            .topology
-            .cpus
-            .iter()
-            .map(|c| (c.cpu, place(c.core), place(c.llc), place(c.node)))
-            .collect();
-        maps.set_places(&places);
-        maps.set_filters(&options.pids, &filter.cgroups, &filter.comms)
-            .context("writing the filters into the BPF maps")?;
-        let (plan, attached) = attach_plan(&mut programs, &facts, request.clone(), plan);
+        let mut start = Start {
+            facts: &facts,
+            request,
+            object: &object,
+            sizes,
+            host,
+            options,
+            filter: &filter,
+        };
+        let (mut programs, maps, plan, attached) = start.run()?;
+        let request = start.request;
         learn(&mut programs, &maps);
         programs.forget_btf();
         release_memory();
@@ -297,9 +284,6 @@ impl Session {
                     .map_or_else(
                         || "not attached".into(),
                         |o| match o.why {
-                            Why::NotRequested if probe.when == When::CommFilter => {
-                                "attached only with --comm".into()
-                            }
                             Why::NotRequested => "attached while a view shows it".into(),
                             _ => o.reason.clone(),
                         },
@@ -328,6 +312,58 @@ fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> {
         .iter()
         .filter_map(|name| plan::probe(name))
         .map(|probe| probe.set)
+}
+
+/// What it takes to bring the programs into the kernel.
+struct Start<'a> {
+    facts: &'a ProbeFacts,
+    request: Request,
+    object: &'a [u8],
+    sizes: Sizes,
+    host: &'a HostFacts,
+    options: &'a Options,
+    filter: &'a Filter,
+}
+
+impl Start<'_> {
+    /// Loads the object for a plan and attaches it; starts over, without what the
+    /// kernel refused, if that changes what the others may rely on (their globals).
+    fn run(&mut self) -> anyhow::Result<(Programs, Maps, Plan, Vec<Attached>)> {
+        let mut refused: Vec<Attached> = Vec::new();
+        loop {
+            let plan = plan::plan(self.facts, &self.request);
+            let wanted = plan.globals.clone();
+            let (mut programs, maps) = self.load(&plan)?;
+            let (plan, mut attached) =
+                attach_plan(&mut programs, self.facts, self.request.clone(), plan);
+            if plan.globals == wanted {
+                attached.append(&mut refused);
+                return Ok((programs, maps, plan, attached));
+            }
+            for failed in attached.into_iter().filter(|a| a.outcome.is_err()) {
+                self.request.forbidden.insert(failed.program.to_owned());
+                refused.push(failed);
+            }
+        }
+    }
+
+    fn load(&self, plan: &Plan) -> anyhow::Result<(Programs, Maps)> {
+        let mut globals = plan.globals.clone();
+        globals.push(("FILTERS", self.filter.kinds()));
+        let loaded = load(self.object, &globals, self.sizes)?;
+        let cpus = &self.host.topology.cpus;
+        let online = cpus.iter().filter(|c| c.is_online).map(|c| c.cpu).collect();
+        let (programs, mut maps) = Programs::split(loaded, online);
+        let place = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        let places: Vec<_> = cpus
+            .iter()
+            .map(|c| (c.cpu, place(c.core), place(c.llc), place(c.node)))
+            .collect();
+        maps.set_places(&places);
+        maps.set_filters(&self.options.pids, &self.filter.cgroups, &self.filter.comms)
+            .context("writing the filters into the BPF maps")?;
+        Ok((programs, maps))
+    }
 }
 
 /// Attaches a plan; what the kernel refuses is forbidden and planned around.

@@ -76,15 +76,6 @@ pub enum Cost {
     SystemCall,
 }
 
-/// A condition of the request beside the set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// No condition.
-    Always,
-    /// Only while threads are filtered by name.
-    CommFilter,
-}
-
 /// A feature that some kernel members carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Degrade {
@@ -109,8 +100,6 @@ pub struct Probe {
     pub way: u8,
     /// Hook.
     pub attach: Attach,
-    /// Further condition.
-    pub when: When,
     /// What the program does, one sentence.
     pub purpose: &'static str,
     /// Globals without which the program is not planned.
@@ -287,12 +276,12 @@ const NEW_MMAP: u8 = 0;
 const MEMCG_PATH: u8 = 1;
 
 macro_rules! probes {
-    ($($program:ident: $signal:literal $set:ident $part:literal $way:expr, $attach:expr, $when:ident, $cost:ident,
+    ($($program:ident: $signal:literal $set:ident $part:literal $way:expr, $attach:expr, $cost:ident,
         $required:expr, $optional:expr, $limits:literal, $purpose:literal;)*) => {
         /// Every probe, in attach order.
         pub static PROBES: &[Probe] = &[$(Probe {
             program: stringify!($program), signal: $signal, set: Set::$set, part: $part, way: $way,
-            attach: $attach, when: When::$when, purpose: $purpose, required: $required, optional: $optional,
+            attach: $attach, purpose: $purpose, required: $required, optional: $optional,
             limits: $limits, cost: Cost::$cost,
         },)*];
     };
@@ -303,53 +292,55 @@ const fn tp(name: &'static str, args: &'static [usize]) -> Attach {
 }
 
 probes! {
-    task_exit: "scopes" Core "exit" 0, tp("sched_process_exit", &[]), Always, Rare, &[], &[], "",
+    task_exit: "scopes" Core "identity" 0, tp("sched_process_exit", &[]), Rare, &[], &[], "",
         "Marks the row of a dying thread, so that it is freed after the faults of its exit.";
-    cgroup_move: "scopes" Core "cgroup moves" 0, tp("cgroup_attach_task", &[]), Always, Rare, &[], &[], "",
+    task_exec: "scopes" Core "identity" 0, tp("sched_process_exec", &[3]), Rare, &[], &[], "",
+        "Marks the row that a thread leaves behind when its exec gives it the process's id.";
+    task_rename: "scopes" Core "identity" 0, tp("task_rename", &[]), Rare, &[], &[], "",
+        "Makes a thread's identity and name be read again after exec or a rename.";
+    cgroup_move: "scopes" Core "cgroup moves" 0, tp("cgroup_attach_task", &[]), Rare, &[], &[], "",
         "Makes threads look their cgroup up again after a move.";
-    task_rename: "scopes" Core "renames" 0, tp("task_rename", &[]), CommFilter, Rare, &[], &[], "",
-        "Makes threads check the name filter again after a rename.";
 
-    fault_user: "faults" Core "faults" 0, tp("page_fault_user", &[3]), Always, Fault, ROW, SCOPES, "",
+    fault_user: "faults" Core "faults" 0, tp("page_fault_user", &[3]), Fault, ROW, SCOPES, "",
         "Counts faults from user mode by access and cause.";
-    fault_kernel: "faults" Core "faults" 0, tp("page_fault_kernel", &[3]), Always, Fault, ROW_AND_DISABLED, SCOPES, "",
+    fault_kernel: "faults" Core "faults" 0, tp("page_fault_kernel", &[3]), Fault, ROW_AND_DISABLED, SCOPES, "",
         "Counts faults the kernel takes on user addresses, those repaired by the exception table apart.";
-    fault_software: "faults" Core "faults" 1, Attach::Software(SoftwareEvent::PageFaults), Always, Fault, ROW, SCOPES,
+    fault_software: "faults" Core "faults" 1, Attach::Software(SoftwareEvent::PageFaults), Fault, ROW, SCOPES,
         "faults are split into user and kernel only, without access or cause, and fixed-up ones are not seen",
         "Counts all serviced faults where the fault tracepoints are missing.";
-    fault_major: "major_faults" Core "major faults" 0, Attach::Software(SoftwareEvent::MajorFaults), Always, Fault, ROW,
+    fault_major: "major_faults" Core "major faults" 0, Attach::Software(SoftwareEvent::MajorFaults), Fault, ROW,
         SCOPES, "", "Counts faults that waited for a page to be read.";
 
-    mmap_released: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_released", &[2]), Always, Acquisition, ROW, MMAP,
+    mmap_released: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_released", &[2]), Acquisition, ROW, MMAP,
         "", "Ends a hold of an mmap_lock.";
-    mmap_acquired: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Always, Acquisition,
+    mmap_acquired: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Acquisition,
         ROW, MMAP, "", "Ends a take of an mmap_lock: acquisition, failure or downgrade.";
-    mmap_start: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_start_locking", &[2]), Always, Acquisition, ROW,
+    mmap_start: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_start_locking", &[2]), Acquisition, ROW,
         MMAP, "", "Begins a take of an mmap_lock, and names the mm of a wait for another process's lock.";
-    mmap_released_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_released", &[3]), Always, Acquisition,
+    mmap_released_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_released", &[3]), Acquisition,
         ROW, MMAP, "", "Ends a hold of an mmap_lock, for the prototype with a cgroup path.";
-    mmap_acquired_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]), Always,
+    mmap_acquired_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]),
         Acquisition, ROW, MMAP, "", "Ends a take of an mmap_lock, for the prototype with a cgroup path.";
-    mmap_start_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]), Always, Acquisition,
+    mmap_start_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]), Acquisition,
         ROW, MMAP, "", "Begins a take of an mmap_lock, for the prototype with a cgroup path.";
 
-    learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Always, Counter,
+    learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Counter,
         &["OFF_PAGE_PTL", "SIZE_PAGE"], &[], "", "Learns one page descriptor's address, so that split page-table locks can be told.";
-    contention_end: "contention" Core "contention" 0, tp("contention_end", &[2]), Always, Wait, ROW, LOCKS, "",
+    contention_end: "contention" Core "contention" 0, tp("contention_end", &[2]), Wait, ROW, LOCKS, "",
         "Ends a contended wait and adds it to its lock, call site and thread.";
-    contention_begin: "contention" Core "contention" 0, tp("contention_begin", &[2]), Always, Wait, ROW, LOCKS, "",
+    contention_begin: "contention" Core "contention" 0, tp("contention_begin", &[2]), Wait, ROW, LOCKS, "",
         "Begins a contended wait and finds out which lock it is for.";
 
-    lru_insertion: "lru" Lru "LRU insertions" 0, tp("mm_lru_insertion", &[]), Always, Counter, &[], &[], "",
+    lru_insertion: "lru" Lru "LRU insertions" 0, tp("mm_lru_insertion", &[]), Counter, &[], &[], "",
         "Counts folios put on an LRU list, on the CPU that drains.";
-    lru_activate: "lru" Lru "LRU activations" 0, tp("mm_lru_activate", &[]), Always, Counter, &[], &[], "",
+    lru_activate: "lru" Lru "LRU activations" 0, tp("mm_lru_activate", &[]), Counter, &[], &[], "",
         "Counts folios moved to the active list; none with multi-generational LRU on.";
-    rss_stat: "rss_stat" Rss "rss_stat" 0, tp("rss_stat", &[2, 3]), Always, Counter, ROW, SCOPES, "",
+    rss_stat: "rss_stat" Rss "rss_stat" 0, tp("rss_stat", &[2, 3]), Counter, ROW, SCOPES, "",
         "Counts RSS-counter updates by member.";
 
-    sys_exit: "madvise" Madvise "madvise" 0, tp("sys_exit", &[2]), Always, SystemCall, ROW, SCOPES, "",
+    sys_exit: "madvise" Madvise "madvise" 0, tp("sys_exit", &[2]), SystemCall, ROW, SCOPES, "",
         "Ends a madvise call and adds its bytes, duration and failure.";
-    sys_enter: "madvise" Madvise "madvise" 0, tp("sys_enter", &[2]), Always, SystemCall, ROW,
+    sys_enter: "madvise" Madvise "madvise" 0, tp("sys_enter", &[2]), SystemCall, ROW,
         &[NO_CGROUP, NO_DESCENDANTS, Degrade {
             globals: &["OFF_TASK_STATUS"],
             lost: "32-bit callers cannot be excluded: two unrelated 32-bit calls would be taken for madvise",

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use faultscope_common::config::{ABSENT, OFFSETS};
 
-use super::catalog::{Attach, CGROUP_WALK, PROBES, Probe, SIGNALS, Set, Signal, When};
+use super::catalog::{Attach, CGROUP_WALK, PROBES, Probe, SIGNALS, Set, Signal};
 use super::facts::{DERIVED, ProbeFacts};
 use crate::host::Fact;
+
+/// Programs that see every change of a thread's identity but a silent change of its css_set.
+const IDENTITY: [&str; 3] = ["task_exit", "task_exec", "task_rename"];
 
 /// What a command wants attached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
     /// Sets beside [`Set::Core`], which is always wanted.
     pub sets: BTreeSet<Set>,
-    /// Threads are filtered by name.
-    pub has_comm_filter: bool,
     /// Programs the user named; wanted whatever their set.
     pub named: BTreeSet<String>,
     /// Programs that must not be used; for tests of what is left without them.
@@ -33,18 +34,13 @@ impl Request {
     pub fn everything() -> Self {
         Self {
             sets: Set::ALL.into(),
-            has_comm_filter: true,
             ..Self::default()
         }
     }
 
     fn wants(&self, probe: &Probe) -> bool {
         let is_in_use = probe.set == Set::Core || self.sets.contains(&probe.set);
-        let is_met = match probe.when {
-            When::Always => true,
-            When::CommFilter => self.has_comm_filter,
-        };
-        self.named.contains(probe.program) || (is_in_use && is_met)
+        self.named.contains(probe.program) || is_in_use
     }
 }
 
@@ -143,8 +139,13 @@ pub fn plan(facts: &ProbeFacts, request: &Request) -> Plan {
             }),
     );
     let degradations = degradations(&chosen, facts);
+    let mut globals = globals(facts);
+    let is_traced = IDENTITY
+        .iter()
+        .all(|name| chosen.iter().any(|probe| probe.program == *name));
+    globals.push(("SCOPES_TRACED", u64::from(is_traced)));
     Plan {
-        globals: globals(facts),
+        globals,
         chosen,
         omissions,
         degradations,

@@ -17,6 +17,7 @@ fn args(count: usize) -> Vec<String> {
 fn newest() -> ProbeFacts {
     let tracepoints = [
         ("sched_process_exit", 2),
+        ("sched_process_exec", 3),
         ("cgroup_attach_task", 4),
         ("task_rename", 2),
         ("page_fault_user", 3),
@@ -104,6 +105,8 @@ fn core_set_in_attach_order() {
         programs(&plan(&newest(), &Request::core())),
         [
             "task_exit",
+            "task_exec",
+            "task_rename",
             "cgroup_move",
             "fault_user",
             "fault_kernel",
@@ -321,13 +324,21 @@ fn sets_attach_on_demand_and_are_not_missing_until_then() {
 }
 
 #[test]
-fn rename_is_watched_only_for_a_name_filter() {
-    assert!(!plan(&newest(), &Request::core()).has("task_rename"));
-    let request = Request {
-        has_comm_filter: true,
-        ..Request::default()
+fn identity_is_compared_in_full_where_its_changes_are_not_traced() {
+    let traced = |facts| {
+        let plan = plan(&facts, &Request::core());
+        let value = plan
+            .globals
+            .iter()
+            .find(|(name, _)| *name == "SCOPES_TRACED");
+        value.expect("the global is always set").1
     };
-    assert!(plan(&newest(), &request).has("task_rename"));
+    assert_eq!(traced(newest()), 1);
+    for name in ["sched_process_exit", "sched_process_exec", "task_rename"] {
+        let mut facts = newest();
+        facts.tracepoints.remove(name);
+        assert_eq!(traced(facts), 0, "{name}");
+    }
 }
 
 #[test]
