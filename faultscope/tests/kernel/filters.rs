@@ -17,7 +17,7 @@ pub(crate) const ROLES: &[(&str, Role)] = &[("filter_touch", touch), ("filter_re
 /// Pages a child touches at each step.
 const TOUCHED: u64 = 2000;
 /// Faults of a child beside those, at its own stack and its reports.
-const BESIDE: u64 = 4;
+const BESIDE: u64 = 16;
 
 fn session(options: Options) -> Session {
     Session::start(&Options {
