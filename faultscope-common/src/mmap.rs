@@ -32,7 +32,8 @@ pub const MMAP_SLOTS: u32 = 8192;
 /// user space frees it one interval later.
 pub const RETIRED_TAG: u64 = u64::MAX;
 
-/// Row of the open-addressed taker table; atomic adds.
+/// Row of the open-addressed taker table. Atomic adds, but for write rows, which
+/// are written only while the mm's mmap_lock is held for write (`failed` apart).
 ///
 /// Claimed by compare-and-exchange of `tag`, so that no context needs a lock:
 /// a read trylock may come from an interrupt.

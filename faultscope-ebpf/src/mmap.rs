@@ -386,35 +386,58 @@ fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64,
     let Some(found) = find(&key(row, closed.mm, closed.syscall, side)) else {
         return;
     };
-    let take_ns = if closed.asked_ns == 0 {
-        0
+    if closed.mode == WRITE {
+        // Before the lock is given back or downgraded (include/linux/mmap_lock.h):
+        // nobody else can be in a write row of this mm.
+        bump::<true>(found, closed, hold_ns, downgrade);
     } else {
-        closed.had_ns - closed.asked_ns
+        bump::<false>(found, closed, hold_ns, downgrade);
+    }
+}
+
+/// Adds an ended hold to its row; with plain adds where the row is ours alone.
+#[inline(always)]
+fn bump<const ALONE: bool>(row: *mut MmapRow, closed: &MmapHold, hold_ns: u64, downgrade: bool) {
+    let add = |word: *mut u64, n: u64| {
+        if ALONE {
+            // SAFETY: a word of a live map value that nobody else writes now.
+            unsafe { *word += n };
+        } else {
+            add(word, n);
+        }
     };
-    // SAFETY: a live map value.
+    let raise = |word: *mut u64, n: u64| {
+        if !ALONE {
+            raise(word, n);
+        // SAFETY: as above.
+        } else if unsafe { *word } < n {
+            // SAFETY: as above.
+            unsafe { *word = n };
+        }
+    };
+    // SAFETY: fields of a live map value.
     unsafe {
         if closed.mode != DOWNGRADED {
-            add(&raw mut (*found).taken, 1);
+            add(&raw mut (*row).taken, 1);
         }
         if downgrade {
-            add(&raw mut (*found).downgraded, 1);
+            add(&raw mut (*row).downgraded, 1);
         }
-        if take_ns != 0 {
-            add(&raw mut (*found).take_ns, take_ns);
-            raise(&raw mut (*found).take_max_ns, take_ns);
+        if closed.asked_ns != 0 {
+            let take_ns = closed.had_ns - closed.asked_ns;
+            add(&raw mut (*row).take_ns, take_ns);
+            raise(&raw mut (*row).take_max_ns, take_ns);
             if take_ns > SLOW_TAKE_NS {
-                add(&raw mut (*found).slow_takes, 1);
+                add(&raw mut (*row).slow_takes, 1);
             }
         }
-        add(&raw mut (*found).holds, 1);
-        add(&raw mut (*found).hold_ns, hold_ns);
-        raise(&raw mut (*found).hold_max_ns, hold_ns);
+        add(&raw mut (*row).holds, 1);
+        add(&raw mut (*row).hold_ns, hold_ns);
+        raise(&raw mut (*row).hold_max_ns, hold_ns);
         if closed.mode != DOWNGRADED && (closed.distance as usize) < DISTANCES {
             let index = u64::from(closed.distance) & get(&globals::M7);
             add(
-                (&raw mut (*found).handoffs)
-                    .cast::<u64>()
-                    .add(index as usize),
+                (&raw mut (*row).handoffs).cast::<u64>().add(index as usize),
                 1,
             );
         }
