@@ -34,14 +34,10 @@ pub struct CpuRow {
     pub fixed_up: u64,
     /// Major faults (perf software event).
     pub major: u64,
-    /// Faults counted by the perf software event instead of the tracepoints.
-    pub software: u64,
     /// Folios put on an LRU list.
     pub lru_insertions: u64,
     /// Folios activated.
     pub lru_activations: u64,
-    /// Fault handoffs inside the window, machine-wide check of the per-space figures.
-    pub window_faults: u64,
     /// RSS-counter updates by member: file, anon, swap, shmem.
     pub rss: [u64; RSS_MEMBERS],
     /// mmap_lock acquisitions, read then write; downgrades apart.
@@ -70,6 +66,6 @@ pub struct CpuRow {
     /// Events lost, by `loss` index; atomic adds.
     pub losses: [u64; loss::SLOTS],
     /// Keeps rows of different CPUs on different cache lines.
-    pub _pad: [u64; 1],
+    pub _pad: [u64; 3],
 }
 const _: () = assert!(size_of::<CpuRow>().is_multiple_of(64));

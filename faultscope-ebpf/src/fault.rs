@@ -114,7 +114,6 @@ fn fault_software(ctx: PerfEventContext) -> u32 {
     let cs = unsafe { core::ptr::read_volatile(regs.add(REGS_CS).cast::<u64>()) };
     let is_user = cs & 3 == 3;
     if let Some(totals) = totals(cpu) {
-        totals.software += 1;
         if is_user {
             totals.user[0] += 1;
         } else {

@@ -182,12 +182,6 @@ impl Programs {
             misses: fdinfo(fd, "recursion_misses:")?,
         })
     }
-
-    /// Instructions the verifier walked, where the kernel says (5.16).
-    #[must_use]
-    pub fn verified_instructions(&self, name: &str) -> Option<u64> {
-        fdinfo(self.attached.get(name)?.fd.as_raw_fd(), "verified_insns:")
-    }
 }
 
 /// Hands one program to the verifier.
