@@ -26,8 +26,11 @@ pub struct MmapKey {
     pub _pad: u32,
 }
 
-/// Rows of the table; a power of two.
-pub const MMAP_SLOTS: u32 = 8192;
+/// Rows of the table; a power of two. An exec leaves about twenty rows behind,
+/// which user space frees within two readings.
+pub const MMAP_SLOTS: u32 = 16_384;
+/// Slots tried before the table counts as full.
+pub const MMAP_PROBES: u32 = 32;
 /// `MmapRow::tag` set by user space: no program matches the row any more, and
 /// user space frees it one interval later.
 pub const RETIRED_TAG: u64 = u64::MAX;

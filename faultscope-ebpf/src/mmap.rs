@@ -18,10 +18,9 @@ use aya_ebpf::{
 };
 use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
-    abi::PROBES,
     lock::{DEPTH, DISTANCES},
     loss,
-    mmap::{KERNEL_THREAD, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
+    mmap::{KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
     thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE},
 };
 
@@ -97,7 +96,14 @@ fn syscall() -> i32 {
 fn start(mm: *const u8, is_write: u64) -> i32 {
     let asked_ns = now();
     let mm = launder(mm);
-    let _ = thread::row(Context::Atomic);
+    // Nobody asks for it for write where it may not sleep; a read may be a
+    // trylock in an interrupt.
+    let context = if is_write & 0xff != 0 {
+        Context::MaySleep
+    } else {
+        Context::Atomic
+    };
+    let _ = thread::row(context);
     if let Some(pending) = thread::pending() {
         let mode = if is_write & 0xff != 0 { WRITE } else { READ };
         push(
@@ -342,7 +348,7 @@ fn find(key: &MmapKey) -> Option<*mut MmapRow> {
     let mixed = mix(a ^ b.rotate_left(23) ^ c.rotate_left(41));
     // Neither 0 (free) nor all ones (retired).
     let tag = (mixed | 1) & !2;
-    for i in 0..u64::from(PROBES) {
+    for i in 0..u64::from(MMAP_PROBES) {
         let index = ((mixed >> 32) + i) & (u64::from(MMAP_SLOTS) - 1);
         let row = MMAP.get_ptr_mut(index as u32)?;
         // SAFETY: a live map value.

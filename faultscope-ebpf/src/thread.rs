@@ -209,16 +209,6 @@ fn refresh(
     may_sleep: bool,
 ) -> Option<&'static mut ThreadRow> {
     let task = task();
-    if !may_sleep {
-        // The counts stay with the old identity until a context that may sleep;
-        // a reused tid must not add to a dead thread's row.
-        let start: u64 = member(task, &globals::OFF_TASK_START).unwrap_or(0);
-        return if row.start_ns == start {
-            Some(row)
-        } else {
-            None
-        };
-    }
     let mm: u64 = member(task, &globals::OFF_TASK_MM).unwrap_or(0);
     let start: u64 = member(task, &globals::OFF_TASK_START).unwrap_or(0);
     if row.start_ns != start
@@ -226,6 +216,15 @@ fn refresh(
         || row.mm != mm
         || row.memcg != memcg(task)
     {
+        if !may_sleep {
+            // The counts stay with the old identity until a context that may
+            // sleep; a reused tid must not add to a dead thread's row.
+            return if row.start_ns == start {
+                Some(row)
+            } else {
+                None
+            };
+        }
         flush(row);
         let key = RetiredKey {
             tid: row.tag,

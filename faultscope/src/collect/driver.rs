@@ -168,7 +168,6 @@ impl Collector {
             ..std::mem::take(&mut self.pending)
         };
         self.tables.locks(&self.maps, &mut delta);
-        self.tables.takers(&self.maps, &mut delta);
         self.tables
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;
@@ -185,12 +184,13 @@ impl Collector {
         Ok(delta)
     }
 
-    /// Reads thread rows and frees those of the dead: at least once a second,
+    /// Reads takers and thread rows and frees those of the dead: at least once a second,
     /// whatever the interval, or a machine that forks much fills the table.
     ///
     /// # Errors
     /// A map that cannot be read.
     pub fn harvest(&mut self) -> anyhow::Result<()> {
+        self.tables.takers(&self.maps, &mut self.pending, is_alive);
         self.threads
             .collect(&mut self.maps, &mut self.pending)
             .context("reading thread rows from the BPF maps")
@@ -265,4 +265,18 @@ impl Collector {
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
         ];
     }
+}
+
+/// Whether a process exists. Only then is its taker row kept; a wrong "no" (in
+/// another pid namespace) costs a new row, not a count.
+fn is_alive(tgid: u32) -> bool {
+    i32::try_from(tgid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .is_none_or(|pid| {
+            !matches!(
+                rustix::process::test_kill_process(pid),
+                Err(rustix::io::Errno::SRCH)
+            )
+        })
 }

@@ -94,8 +94,15 @@ impl Tables {
         self.lock_rows = fill.into_iter().max().unwrap_or(0);
     }
 
-    /// mmap_lock takers.
-    pub(super) fn takers(&mut self, maps: &Maps, delta: &mut Delta) {
+    /// mmap_lock takers. `is_alive` tells whether a process exists: the rows of
+    /// those that do not are freed first, as every short process leaves some.
+    pub(super) fn takers(
+        &mut self,
+        maps: &Maps,
+        delta: &mut Delta,
+        is_alive: impl Fn(u32) -> bool,
+    ) {
+        let mut alive: HashMap<u32, bool> = HashMap::new();
         for slot in 0..maps.mmap.len() {
             if maps.mmap.tag(slot) == 0 {
                 continue;
@@ -115,7 +122,9 @@ impl Tables {
                 maps.mmap.free(slot);
                 continue;
             }
-            let is_retired = idle > IDLE_TICKS;
+            let tgid = row.key.tgid;
+            let is_gone = !*alive.entry(tgid).or_insert_with(|| is_alive(tgid));
+            let is_retired = is_gone || idle > IDLE_TICKS;
             if is_retired {
                 maps.mmap.write_word(slot, 0, RETIRED_TAG);
             }
