@@ -87,7 +87,7 @@ impl Session {
             .memory_hierarchy
             .value()
             .map(|h| CgroupPaths::new(root, h));
-        let filter = Filter::resolve(options, cgroups.as_ref())?;
+        let filter = Filter::resolve(root, options, cgroups.as_ref())?;
         let request = Request {
             sets: named_sets(&options.named)
                 .chain([Set::Core, Set::Learn])
@@ -216,7 +216,13 @@ impl Session {
     /// Programs the user named that are not attached, with the reason.
     #[must_use]
     pub fn named_missing(&self) -> Vec<String> {
-        let planned = self.plan.named_missing().map(|o| o.reason.clone());
+        let planned = self.plan.named_missing().map(|o| {
+            let program = o.program.unwrap_or(o.signal);
+            format!(
+                "program \"{program}\", named with --probe, is not attached: {}",
+                o.reason
+            )
+        });
         let refused = self.attached.iter().filter_map(|a| {
             let reason = a.outcome.as_ref().err()?;
             self.request
@@ -227,10 +233,13 @@ impl Session {
         planned.chain(refused).collect()
     }
 
-    /// What the user is told once: signals this host does not give, names that are hidden.
+    /// What the user of `table` is told once: signals of its columns that this
+    /// host does not give, names that are hidden.
     #[must_use]
-    pub fn messages(&self) -> Vec<String> {
-        plan::status_line(&plan::missing(&self.plan, &self.attached))
+    pub fn messages(&self, table: TableId) -> Vec<String> {
+        let mut missing = plan::missing(&self.plan, &self.attached);
+        missing.retain(|m| table.fields().iter().any(|f| f.signal == m.signal));
+        plan::status_line(&missing)
             .into_iter()
             .chain(self.context.notes.iter().cloned())
             .collect()
@@ -429,11 +438,22 @@ struct Filter {
 }
 
 impl Filter {
-    fn resolve(options: &Options, paths: Option<&CgroupPaths>) -> Result<Self, Failure> {
+    fn resolve(
+        root: &Path,
+        options: &Options,
+        paths: Option<&CgroupPaths>,
+    ) -> Result<Self, Failure> {
         let mut filter = Self {
             has_pids: !options.pids.is_empty(),
             ..Self::default()
         };
+        for pid in &options.pids {
+            if !root.join(format!("proc/{pid}")).exists() {
+                return Err(Failure::Usage(format!(
+                    "--pid {pid}: there is no process {pid} now, and a later one of that number would be another"
+                )));
+            }
+        }
         for path in &options.cgroups {
             let paths = paths.ok_or_else(|| {
                 Failure::Usage("--cgroup needs a mounted cgroup hierarchy with the memory controller; there is none".into())

@@ -52,7 +52,7 @@ pub fn run(top: &Top) -> anyhow::Result<Exit> {
     }
     let mut session = Session::start(&top.capture)?;
     if is_batch {
-        for message in session.messages() {
+        for message in session.messages(top.screen.start) {
             writeln!(io::stderr(), "faultscope: {message}").ok();
         }
     }

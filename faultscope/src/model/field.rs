@@ -88,11 +88,12 @@ fields! {
     FAULTS_EXEC = "faults_exec" "EXEC" Events Counter 8 "faults" "Serviced faults on an instruction fetch.";
     FAULTS_PROT = "faults_protection" "PROT" Events Counter 4 "faults" "Serviced faults on a present page: copy-on-write, write-protect, access denied.";
     FAULTS_PER_CPU_SEC = "faults_per_cpu_sec" "F/CPUs" PerSec Gauge 7 "faults" "Faults per second of CPU time the CPU was busy (pft's flt/cpu/s).";
-    RSS_UPDATES = "rss_updates" "RSS" Events Counter 5 "rss_stat" "RSS-counter updates.";
-    RSS_PER_FAULT = "rss_updates_per_fault" "RSS/F" Ratio Gauge 7 "rss_stat" "RSS-counter updates per serviced fault: shared-counter pressure, a bounce proxy.";
+    RSS_UPDATES = "rss_updates" "RSS UPD" Events Counter 5 "rss_stat" "RSS-counter updates.";
+    RSS_PER_FAULT = "rss_updates_per_fault" "UPD/F" Number Gauge 7 "rss_stat" "RSS-counter updates per serviced fault: shared-counter pressure, a bounce proxy.";
 
-    MM_READ_WAIT_NS = "mmap_lock_read_wait_ns" "MMLK-R WAIT" Ns Counter 3 "mmap_lock" "Time waited for mmap_lock for read.";
-    MM_WRITE_WAIT_NS = "mmap_lock_write_wait_ns" "MMLK-W WAIT" Ns Counter 2 "mmap_lock" "Time waited for mmap_lock for write.";
+    MM_WAIT_NS = "mmap_lock_wait_ns" "MMLK WAIT" Ns Counter 2 "contention" "Time in contended waits for an mmap_lock.";
+    MM_READ_TAKE_NS = "mmap_lock_read_take_ns" "MMLK-R TAKE" Ns Counter 7 "mmap_lock" "Time from asking for mmap_lock for read to having it: waits, and about 150 ns of our own for each.";
+    MM_WRITE_TAKE_NS = "mmap_lock_write_take_ns" "MMLK-W TAKE" Ns Counter 6 "mmap_lock" "Time from asking for mmap_lock for write to having it: waits, and about 150 ns of our own for each.";
     MM_READS = "mmap_lock_reads" "MMLK-R" Events Counter 6 "mmap_lock" "mmap_lock acquisitions for read, downgrades apart.";
     MM_WRITES = "mmap_lock_writes" "MMLK-W" Events Counter 4 "mmap_lock" "mmap_lock acquisitions for write.";
     MM_HOLD_W_NS = "mmap_lock_write_hold_ns" "MMLK-W HOLD" Ns Counter 5 "mmap_lock" "Time mmap_lock was held for write.";
@@ -139,13 +140,15 @@ fields! {
     WAITS = "waits" "WAITS" Events Counter 1 "contention" "Contended waits that ended in the interval.";
     WAIT_NS = "wait_ns" "WAIT" Ns Counter 0 "contention" "Time waited.";
     WAIT_AVG_NS = "wait_avg_ns" "AVG" Ns Gauge 4 "contention" "Average wait.";
-    WAIT_MAX_NS = "wait_max_ns" "MAX" Ns Gauge 3 "contention" "Longest wait since attach.";
+    WAIT_MAX_NS = "wait_max_ns" "MAX EVER" Ns Gauge 3 "contention" "Longest wait since attach.";
     WAIT_P99_NS = "wait_p99_ns" "P99" Ns Gauge 5 "contention" "99th percentile of the waits of the interval (log-linear buckets, error at most 25 %).";
     HANDOFF_SAME = "handoff_same_cpu" "H:SAME" Events Counter 7 "contention" "Handoffs to the CPU that had it before.";
     HANDOFF_SMT = "handoff_smt" "H:SMT" Events Counter 8 "contention" "Handoffs between hardware threads of one core.";
     HANDOFF_LLC = "handoff_llc" "H:LLC" Events Counter 7 "contention" "Handoffs within a last-level cache.";
     HANDOFF_NODE = "handoff_node" "H:NODE" Events Counter 8 "contention" "Handoffs within a NUMA node, across caches.";
     HANDOFF_REMOTE = "handoff_remote" "H:REMOTE" Events Counter 6 "contention" "Handoffs between NUMA nodes.";
+    LOCKS_MERGED = "locks" "LOCKS" Number Gauge 7 "contention" "Locks that differ in nothing shown and share the row.";
+    CHAINS_MERGED = "chains" "CHAINS" Number Gauge 8 "contention" "Different call chains through the call site.";
     SITE = "site" "CALL SITE" None Key 1 "" "First kernel function outside the lock code.";
     STACK = "stack" "STACK" None Gauge 9 "" "Call chain, innermost first.";
     HOLDER = "taker" "TAKER" None Key 0 "" "Process that takes the lock.";
@@ -155,7 +158,7 @@ fields! {
     FAILURES = "failures" "FAILED" Events Counter 6 "mmap_lock" "Failed attempts: trylock failures (never waits) and killed waiters.";
     HOLD_NS = "hold_ns" "HOLD" Ns Counter 2 "mmap_lock" "Time held.";
     HOLD_AVG_NS = "hold_avg_ns" "AVG HOLD" Ns Gauge 5 "mmap_lock" "Average hold.";
-    HOLD_MAX_NS = "hold_max_ns" "MAX HOLD" Ns Gauge 5 "mmap_lock" "Longest hold since attach.";
+    HOLD_MAX_NS = "hold_max_ns" "MAXHOLD EVER" Ns Gauge 5 "mmap_lock" "Longest hold since attach.";
     MM_WAITS = "mmap_lock_waits" "WAITED" Events Counter 4 "mmap_lock" "Acquisitions that took more than 10 us from asking to having.";
     TAKER_WAIT_NS = "take_wait_ns" "TAKE" Ns Counter 1 "mmap_lock" "Time from asking for mmap_lock to having it; uncontended ones included.";
 
@@ -166,7 +169,7 @@ fields! {
     MADV_BYTES = "madvise_bytes" "BYTES" Bytes Counter 1 "madvise" "Bytes of successful calls: the length asked for, or what process_madvise returned.";
     MADV_NS = "madvise_ns" "TIME" Ns Counter 2 "madvise" "Time in the calls.";
     MADV_AVG_NS = "madvise_avg_ns" "AVG" Ns Gauge 3 "madvise" "Average duration.";
-    MADV_MAX_NS = "madvise_max_ns" "MAX" Ns Gauge 4 "madvise" "Longest call since attach.";
+    MADV_MAX_NS = "madvise_max_ns" "MAX EVER" Ns Gauge 4 "madvise" "Longest call since attach.";
 
     PROGRAM = "program" "PROGRAM" None Key 0 "" "Our BPF program.";
     ATTACHED_TO = "attached_to" "ATTACHED TO" None Key 2 "" "Hook, or why it is not attached.";
@@ -221,8 +224,8 @@ macro_rules! scope {
         &[
             $($name,)*
             &FAULTS_N, &FAULTS_MAJOR, &FAULTS_MINOR, &FAULTS_WRITE, &FAULTS_READ, &FAULTS_EXEC, &FAULTS_PROT,
-            &FAULTS_USER, &FAULTS_KERNEL, &FAULTS_FIXED, &MM_WRITE_WAIT_NS, &MM_READ_WAIT_NS, &LRU_WAIT_NS,
-            &OTHER_WAIT_NS, &LOCK_WAITS, &MM_WRITES, &MM_READS, &MM_HOLD_W_NS, &MM_HOLD_R_NS, &RSS_UPDATES,
+            &FAULTS_USER, &FAULTS_KERNEL, &FAULTS_FIXED, &MM_WAIT_NS, &LRU_WAIT_NS,
+            &OTHER_WAIT_NS, &LOCK_WAITS, &MM_WRITES, &MM_READS, &MM_HOLD_W_NS, &MM_HOLD_R_NS, &MM_WRITE_TAKE_NS, &MM_READ_TAKE_NS, &RSS_UPDATES,
             &RSS_PER_FAULT, &MADVISE_CALLS,
             $($place,)*
         ]
@@ -271,6 +274,7 @@ pub static LOCKS: &[&Field] = &[
     &HANDOFF_LLC,
     &HANDOFF_NODE,
     &HANDOFF_REMOTE,
+    &LOCKS_MERGED,
     &CGROUP_ID,
     &ADDRESS,
 ];
@@ -306,6 +310,7 @@ pub static SITES: &[&Field] = &[
     &WAIT_NS,
     &WAIT_AVG_NS,
     &WAIT_MAX_NS,
+    &CHAINS_MERGED,
     &STACK,
 ];
 /// Columns of the waiter table.

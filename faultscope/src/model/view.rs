@@ -73,6 +73,21 @@ tables! {
 }
 
 impl TableId {
+    /// Whether rows come sorted by the default field; the others have an order
+    /// of their own (CPU numbers, kinds, groups) until the user sorts.
+    #[must_use]
+    pub fn is_sorted(self) -> bool {
+        !matches!(
+            self,
+            Self::Overview
+                | Self::Cpus
+                | Self::FaultKinds
+                | Self::Lru
+                | Self::Losses
+                | Self::Programs
+        )
+    }
+
     /// Index into `Model::tables`.
     #[must_use]
     pub fn index(self) -> usize {

@@ -118,7 +118,7 @@ bindings! {
     MAIN [ch('>')] Action::SortNext, "", "sort by the column to the right";
     MAIN [ch('r')] Action::Reverse, "", "reverse the order";
     MAIN [ch('M')] Action::SortBy(&["faults_major"]), "", "sort by major faults";
-    MAIN [ch('W')] Action::SortBy(&["lock_wait_ns", "wait_ns", "mmap_lock_write_wait_ns", "take_wait_ns"]), "", "sort by lock wait";
+    MAIN [ch('W')] Action::SortBy(&["lock_wait_ns", "wait_ns", "mmap_lock_wait_ns", "take_wait_ns"]), "", "sort by lock wait";
     MAIN [ch('D')] Action::SortBy(&["madvise_calls", "calls"]), "", "sort by madvise calls";
     MAIN [ch('B')] Action::SortBy(&["mmap_lock_handoffs", "mmap_lock_handoff_ratio", "handoff_remote", "sharing_expected_per_sec"]), "", "sort by bounces between CPUs (proxies)";
     MAIN [ch('C')] Action::SortBy(&["cpu_busy_ratio", "run_ratio"]), "", "sort by CPU use";

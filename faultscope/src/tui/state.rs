@@ -126,7 +126,7 @@ impl State {
 
     /// The sort in force: the user's, else the table's own.
     ///
-    /// The Overview's own order mixes units and is no sort.
+    /// Some tables have an order of their own, which is no sort.
     pub(crate) fn sort(&self) -> Option<Sort> {
         self.pane().sort.or_else(|| {
             let id = self.table_id();
@@ -134,7 +134,7 @@ impl State {
                 .fields()
                 .iter()
                 .position(|f| f.id == id.default_sort())?;
-            (id != TableId::Overview).then(|| Sort::natural(self.fields(), field))
+            id.is_sorted().then(|| Sort::natural(self.fields(), field))
         })
     }
 

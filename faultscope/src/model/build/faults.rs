@@ -1,6 +1,6 @@
 //! Faults by kind, and the sharing proxy of address spaces.
 
-use super::{Cells, has, per_sec, process_name, ratio};
+use super::{Cells, comm, has, per_sec, ratio};
 use crate::{
     model::{Context, Value, field as f},
     sample::{Counters, Delta, Scope, delta::Space},
@@ -122,7 +122,7 @@ pub(super) fn spaces(delta: &Delta, context: &Context) -> Vec<Cells> {
                 .flatten();
             Cells::new(mm)
                 .count(&f::PID, u64::from(tgid))
-                .text(&f::COMM, process_name(delta, tgid))
+                .set(&f::COMM, comm(delta, tgid))
                 .count(&f::FAULTS_N, faults)
                 .count(&f::CPUS_USED, space.by_cpu.len() as u64)
                 .real(&f::SHARE_EXPECTED_RATIO, sharing.map(|s| s.0))

@@ -2,13 +2,14 @@
 
 use super::{Cells, average, cgroup_path, process_name, ratio};
 use crate::{
-    model::{Value, field as f},
+    model::{Value, field as f, syscall},
     sample::{
         Delta, Scope,
         counters::{DISTANCES, LOCK_CLASS_NAMES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK},
-        delta::{Lock, LockId},
+        delta::{CallChain, Lock, LockId, Taker},
     },
 };
+use std::collections::HashMap;
 
 /// Whether the class spins; on PREEMPT_RT most of these sleep.
 pub(super) fn is_spin(class: usize) -> bool {
@@ -58,13 +59,55 @@ fn site(delta: &Delta, stack: u32) -> Value {
     }
 }
 
-/// One row per lock.
+/// What a lock row shows of its identity; locks that differ in nothing shown are
+/// one row, which says how many they are.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shown<'a> {
+    class: usize,
+    mode: u8,
+    node: u32,
+    memcg: u64,
+    owner: u32,
+    site: Option<&'a str>,
+}
+
+fn chain_of(delta: &Delta, stack: u32) -> Option<&CallChain> {
+    delta.chains.get(&stack)
+}
+
+/// Rows of one kind, merged by what is shown, with the number of locks or chains.
+fn merged(delta: &Delta, is_site: bool) -> HashMap<Shown<'_>, (Lock, LockId, u64)> {
+    let mut rows: HashMap<Shown<'_>, (Lock, LockId, u64)> = HashMap::new();
+    for (id, lock) in delta.locks.iter().filter(|(id, _)| id.is_site == is_site) {
+        let shown = Shown {
+            class: id.class,
+            mode: id.mode,
+            node: id.node,
+            memcg: id.memcg,
+            owner: id.owner,
+            site: chain_of(delta, id.stack).map(|c| c.site.as_str()),
+        };
+        let (sum, _, locks) = rows
+            .entry(shown)
+            .or_insert_with(|| (Lock::default(), *id, 0));
+        *locks += 1;
+        sum.waits += lock.waits;
+        sum.wait_ns += lock.wait_ns;
+        sum.max_ns = sum.max_ns.max(lock.max_ns);
+        sum.address = lock.address;
+        sum.histogram.add(&lock.histogram);
+        for (a, b) in sum.handoffs.iter_mut().zip(&lock.handoffs) {
+            *a += b;
+        }
+    }
+    rows
+}
+
+/// One row per lock that can be told from the others by what is shown.
 pub(super) fn locks(delta: &Delta) -> Vec<Cells> {
-    delta
-        .locks
+    merged(delta, false)
         .iter()
-        .filter(|(id, _)| !id.is_site)
-        .map(|(id, lock)| {
+        .map(|(shown, (lock, id, locks))| {
             let owner = match id.class {
                 MMAP_LOCK => Value::Text(process_name(delta, id.owner)),
                 LRU_LOCK if id.memcg == 0 => Value::Text("system".into()),
@@ -72,44 +115,39 @@ pub(super) fn locks(delta: &Delta) -> Vec<Cells> {
                 _ => Value::Absent,
             };
             let has_node = matches!(LOCK_CLASS_NAMES[id.class], "lru_lock" | "zone_lock");
-            let cells = Cells::new(id)
+            let memcg = (id.class == LRU_LOCK && id.memcg != 0).then_some(id.memcg);
+            let address = match (lock.address, locks) {
+                (0, _) | (_, 2..) => Value::Absent,
+                (address, _) => Value::Text(format!("{address:#x}")),
+            };
+            let cells = Cells::new(shown)
                 .text(&f::LOCK, LOCK_CLASS_NAMES[id.class])
                 .text(&f::MODE, mode(id))
                 .set(&f::OWNER, owner)
                 .set(&f::SITE, site(delta, id.stack))
+                .count(&f::LOCKS_MERGED, *locks)
                 .set(
                     &f::NODE,
                     Value::count(has_node.then_some(u64::from(id.node))),
                 )
-                .set(
-                    &f::CGROUP_ID,
-                    Value::count((id.class == LRU_LOCK && id.memcg != 0).then_some(id.memcg)),
-                )
-                .set(
-                    &f::ADDRESS,
-                    if lock.address == 0 {
-                        Value::Absent
-                    } else {
-                        Value::Text(format!("{:#x}", lock.address))
-                    },
-                );
+                .set(&f::CGROUP_ID, Value::count(memcg))
+                .set(&f::ADDRESS, address);
             handoffs(waits(cells, lock), &lock.handoffs)
         })
         .collect()
 }
 
-/// One row per call site of contended waits.
+/// One row per call site, class and mode of contended waits.
 pub(super) fn sites(delta: &Delta) -> Vec<Cells> {
-    delta
-        .locks
+    merged(delta, true)
         .iter()
-        .filter(|(id, _)| id.is_site)
-        .map(|(id, lock)| {
-            let chain = delta.chains.get(&id.stack).map(|c| c.chain.join(" < "));
-            let cells = Cells::new(id)
+        .map(|(shown, (lock, id, chains))| {
+            let chain = chain_of(delta, id.stack).map(|c| c.chain.join(" < "));
+            let cells = Cells::new(shown)
                 .set(&f::SITE, site(delta, id.stack))
                 .text(&f::LOCK, LOCK_CLASS_NAMES[id.class])
                 .text(&f::MODE, mode(id))
+                .count(&f::CHAINS_MERGED, *chains)
                 .set(&f::STACK, chain.map_or(Value::Absent, Value::Text));
             waits(cells, lock)
         })
@@ -141,20 +179,39 @@ pub(super) fn waiters(delta: &Delta) -> Vec<Cells> {
         .collect()
 }
 
-/// One row per mm, taker, system call and mode.
+/// One row per taker, owner, system call and mode: an exec or fork takes the
+/// lock of several address spaces of one process.
 pub(super) fn takers(delta: &Delta) -> Vec<Cells> {
-    delta
-        .takers
-        .iter()
+    let mut rows: HashMap<(u32, u32, i32, bool), Taker> = HashMap::new();
+    for (id, taker) in &delta.takers {
+        let sum = rows
+            .entry((id.tgid, taker.owner, id.syscall, id.is_write))
+            .or_default();
+        sum.owner = taker.owner;
+        sum.taken += taker.taken;
+        sum.downgraded += taker.downgraded;
+        sum.failed += taker.failed;
+        sum.take_ns += taker.take_ns;
+        sum.take_max_ns = sum.take_max_ns.max(taker.take_max_ns);
+        sum.slow_takes += taker.slow_takes;
+        sum.holds += taker.holds;
+        sum.hold_ns += taker.hold_ns;
+        sum.hold_max_ns = sum.hold_max_ns.max(taker.hold_max_ns);
+        for (a, b) in sum.handoffs.iter_mut().zip(&taker.handoffs) {
+            *a += b;
+        }
+    }
+    rows.iter()
         .map(|(id, taker)| {
+            let (tgid, _, syscall, is_write) = *id;
             let moved: u64 = taker.handoffs[1..5].iter().sum();
             let known: u64 = taker.handoffs[..5].iter().sum();
             let cells = Cells::new(id)
-                .text(&f::HOLDER, process_name(delta, id.tgid))
-                .count(&f::PID, u64::from(id.tgid))
+                .text(&f::HOLDER, process_name(delta, tgid))
+                .count(&f::PID, u64::from(tgid))
                 .text(&f::OWNER, process_name(delta, taker.owner))
-                .text(&f::SYSCALL, super::super::syscall::name(id.syscall))
-                .text(&f::MODE, if id.is_write { "write" } else { "read" })
+                .text(&f::SYSCALL, syscall::name(syscall))
+                .text(&f::MODE, if is_write { "write" } else { "read" })
                 .count(&f::ACQUISITIONS, taker.taken)
                 .count(&f::HOLD_NS, taker.hold_ns)
                 .set(&f::HOLD_AVG_NS, average(taker.hold_ns, taker.holds))

@@ -1,6 +1,6 @@
 //! LRU and machine counters, madvise, our own programs and losses.
 
-use super::{Cells, average, given, process_name, ratio};
+use super::{Cells, average, comm, given, ratio};
 use crate::{
     model::{Context, Value, advice, field as f},
     sample::Delta,
@@ -8,6 +8,20 @@ use crate::{
 
 /// RSS members in the kernel's order (include/linux/mm_types_task.h).
 const RSS_MEMBERS: [&str; 4] = ["file", "anon", "swap", "shmem"];
+
+/// vmstat counters that are shown even at 0; the rest is shown once it moves.
+const ALWAYS: [&str; 10] = [
+    "pgfault",
+    "pgmajfault",
+    "pgactivate",
+    "pgdeactivate",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+];
 
 /// LRU tracepoints, RSS counters, then vmstat, pressure and memory.
 pub(super) fn lru(delta: &Delta, context: &Context) -> Vec<Cells> {
@@ -53,8 +67,11 @@ pub(super) fn lru(delta: &Delta, context: &Context) -> Vec<Cells> {
             "",
         ));
     }
+    // Of some hundred counters those that moved, and these.
     for (name, n) in &delta.vmstat {
-        rows.push(row(name.to_string(), Value::Count(*n), "vmstat", ""));
+        if *n > 0 || ALWAYS.contains(&&**name) {
+            rows.push(row(name.to_string(), Value::Count(*n), "vmstat", ""));
+        }
     }
     if let Some(n) = delta.context_switches {
         rows.push(row(
@@ -100,7 +117,7 @@ pub(super) fn madvise(delta: &Delta) -> Vec<Cells> {
         .map(|(id, m)| {
             Cells::new(id)
                 .count(&f::PID, u64::from(id.tgid))
-                .text(&f::COMM, process_name(delta, id.tgid))
+                .set(&f::COMM, comm(delta, id.tgid))
                 .text(&f::ADVICE, advice::name(id.advice))
                 .text(
                     &f::CALL,

@@ -103,7 +103,7 @@ fn finish(id: TableId, rows: Vec<Cells>) -> Table {
         })
         .collect();
     let sort = fields.iter().position(|f| f.id == id.default_sort());
-    if let (Some(sort), true) = (sort, is_sorted(id)) {
+    if let (Some(sort), true) = (sort, id.is_sorted()) {
         rows.sort_by(|a, b| {
             let number = |row: &Row| row.cells[sort].number().unwrap_or(-1.0);
             number(b).total_cmp(&number(a)).then(a.key.cmp(&b.key))
@@ -116,19 +116,6 @@ fn finish(id: TableId, rows: Vec<Cells>) -> Table {
         rows,
         omitted,
     }
-}
-
-/// Tables whose rows come in an order of their own.
-fn is_sorted(id: TableId) -> bool {
-    !matches!(
-        id,
-        TableId::Overview
-            | TableId::Cpus
-            | TableId::FaultKinds
-            | TableId::Lru
-            | TableId::Losses
-            | TableId::Programs
-    )
 }
 
 /// `n / d`, `None` for nothing.
@@ -257,6 +244,14 @@ fn process_name(delta: &Delta, tgid: u32) -> String {
         Some(name) if !name.is_empty() => format!("{name}({tgid})"),
         _ if tgid == 0 => "-".into(),
         _ => format!("({tgid})"),
+    }
+}
+
+/// Name of a process without its number, for tables that have a column for it.
+fn comm(delta: &Delta, tgid: u32) -> Value {
+    match delta.names.get(&tgid) {
+        Some(name) if !name.is_empty() => Value::Text(name.to_string()),
+        _ => Value::Absent,
     }
 }
 

@@ -3,7 +3,10 @@
 use super::{Cells, cgroup_path, given, other_wait_ns, ratio};
 use crate::{
     model::{Context, Value, field as f},
-    sample::{Counters, Delta, Scope, counters::LRU_LOCK},
+    sample::{
+        Counters, Delta, Scope,
+        counters::{LRU_LOCK, MMAP_LOCK},
+    },
 };
 use std::collections::HashMap;
 
@@ -36,8 +39,9 @@ fn scope(cells: Cells, c: &Counters, context: &Context) -> Cells {
         .set(&f::FAULTS_USER, faults(c.user()))
         .set(&f::FAULTS_KERNEL, faults(c.kernel()))
         .set(&f::FAULTS_FIXED, faults(c[Scope::FixedUp]))
-        .set(&f::MM_READ_WAIT_NS, mmap(c[Scope::MmapTakeNs(0)]))
-        .set(&f::MM_WRITE_WAIT_NS, mmap(c[Scope::MmapTakeNs(1)]))
+        .set(&f::MM_WAIT_NS, contention(c[Scope::WaitNs(MMAP_LOCK)]))
+        .set(&f::MM_READ_TAKE_NS, mmap(c[Scope::MmapTakeNs(0)]))
+        .set(&f::MM_WRITE_TAKE_NS, mmap(c[Scope::MmapTakeNs(1)]))
         .set(&f::MM_READS, mmap(c[Scope::MmapTaken(0)]))
         .set(&f::MM_WRITES, mmap(c[Scope::MmapTaken(1)]))
         .set(&f::MM_HOLD_R_NS, mmap(c[Scope::MmapHoldNs(0)]))
