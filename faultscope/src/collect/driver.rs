@@ -196,6 +196,14 @@ impl Collector {
             .context("reading thread rows from the BPF maps")
     }
 
+    /// Whether the tables of what comes and goes fill up, so that they should be
+    /// read again soon.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        let takers = self.tables.taker_rows() * 8 > self.maps.mmap.len() as u64;
+        takers || self.threads.rows * 4 > u64::from(self.maps.sizes.threads)
+    }
+
     fn window(&mut self, now_ns: u64) {
         if self.measures_sharing && now_ns.saturating_sub(self.window_ns) >= WINDOW_EVERY_NS {
             self.window_ns = now_ns;

@@ -199,6 +199,12 @@ impl Session {
         self.collector.harvest()
     }
 
+    /// Whether rows of dead threads and takers should be freed again soon.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.collector.is_crowded()
+    }
+
     /// The model of the time since the last call.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use super::session::{Options, Session};
 use crate::error::{Exit, Failure};
@@ -142,7 +142,7 @@ async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static
     let mut written = 0;
     while top.count.is_none_or(|n| written < n) {
         tokio::select! {
-            tick = ticks.next() => if let Some(model) = tick.run(session)? {
+            tick = ticks.next() => if let Some(model) = ticks.run(tick, session)? {
                 lost = losses(&model);
                 writer.write(&mut io::stdout().lock(), &model).context("writing to standard output")?;
                 written += 1;
@@ -176,7 +176,7 @@ async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'stati
                 Control::Show(table) => session.show(table),
                 Control::Interval(length) => ticks = Ticks::new(length),
             },
-            tick = ticks.next() => match tick.run(session) {
+            tick = ticks.next() => match ticks.run(tick, session) {
                 Ok(Some(model)) => {
                     lost = losses(&model);
                     // The screen has ended if nobody watches; the next turn sees it.
@@ -197,25 +197,23 @@ async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'stati
 
 /// Longest time between two readings of the thread rows.
 const HARVEST: Duration = Duration::from_secs(1);
-
-fn every(length: Duration) -> Interval {
-    let mut interval = interval_at(Instant::now() + length, length);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    interval
-}
+/// The same while a table fills up: many short processes.
+const HARVEST_CROWDED: Duration = Duration::from_millis(100);
 
 /// Ticks at fixed times; a late one is reported, a missed one skipped.
 struct Ticks {
     interval: Interval,
-    harvest: Interval,
+    harvest_at: Instant,
     length: Duration,
 }
 
 impl Ticks {
     fn new(length: Duration) -> Self {
+        let mut interval = interval_at(Instant::now() + length, length);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
-            interval: every(length),
-            harvest: every(HARVEST),
+            interval,
+            harvest_at: Instant::now() + HARVEST,
             length,
         }
     }
@@ -223,9 +221,30 @@ impl Ticks {
     /// Waits for whichever is next.
     async fn next(&mut self) -> Tick {
         tokio::select! {
+            biased;
             due = self.interval.tick() => Tick::Due { is_late: due.elapsed() > self.length / 10 },
-            _ = self.harvest.tick(), if self.length > HARVEST => Tick::Harvest,
+            () = sleep_until(self.harvest_at) => Tick::Harvest,
         }
+    }
+
+    /// Does what a tick is for; the model if an interval is over.
+    fn run(&mut self, tick: Tick, session: &mut Session) -> anyhow::Result<Option<Model>> {
+        let model = match tick {
+            Tick::Harvest => session.harvest().map(|()| None),
+            Tick::Due { is_late } => {
+                if is_late {
+                    session.overrun();
+                }
+                session.tick().map(Some)
+            }
+        };
+        let pause = if session.is_crowded() {
+            HARVEST_CROWDED
+        } else {
+            HARVEST
+        };
+        self.harvest_at = Instant::now() + pause;
+        model
     }
 }
 
@@ -238,19 +257,4 @@ enum Tick {
     },
     /// Rows of dead threads are to be freed.
     Harvest,
-}
-
-impl Tick {
-    /// Does it; the model if an interval is over.
-    fn run(self, session: &mut Session) -> anyhow::Result<Option<Model>> {
-        match self {
-            Self::Harvest => session.harvest().map(|()| None),
-            Self::Due { is_late } => {
-                if is_late {
-                    session.overrun();
-                }
-                session.tick().map(Some)
-            }
-        }
-    }
 }

@@ -7,7 +7,7 @@ use faultscope::sample::{Delta, Scope, counters::MMAP_LOCK, delta::Taker};
 
 use crate::support::{
     Child, Link, PAGE, Pages, Role, demand, demand_exactly, pin, print_losses, process, session,
-    watch,
+    tick, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
@@ -359,4 +359,33 @@ fn a_reader_of_smaps_is_the_taker_of_a_foreign_lock() {
     print_losses(&model);
     reader.finish();
     victim.finish();
+}
+
+/// Every exec leaves about twenty taker rows; more of them than the table holds
+/// must pass through it without a loss.
+#[test]
+fn short_processes_leave_room_in_the_taker_table() {
+    const ROUNDS: u64 = 60;
+    const EACH: u64 = 20;
+    let mut session = session(&[]);
+    tick(&mut session);
+    let (mut taken, mut lost, mut was_crowded) = (0, 0, false);
+    for round in 0..ROUNDS {
+        let started = (0..EACH).map(|_| std::process::Command::new("true").spawn());
+        for child in started.collect::<Vec<_>>() {
+            let status = child.expect("coreutils").wait().expect("it ends");
+            assert!(status.success());
+        }
+        was_crowded |= session.is_crowded();
+        session.harvest().expect("the maps can be read");
+        if round % 10 == 9 {
+            let model = tick(&mut session);
+            let full = model.lost.iter().find(|l| l.id == "mmap_map_full");
+            lost += full.expect("the counter is listed").increment;
+            taken += model.delta().takers.values().map(|t| t.taken).sum::<u64>();
+        }
+    }
+    println!("  table crowded in between: {was_crowded}");
+    demand("acquisitions by short processes", taken, ROUNDS * EACH * 15);
+    demand_exactly("acquisitions missing from the taker table", lost, 0);
 }
