@@ -249,6 +249,7 @@ impl Ticks {
 }
 
 /// What a tick is for.
+#[derive(Debug, Clone, Copy)]
 enum Tick {
     /// An interval is over; late by more than a tenth of it.
     Due {

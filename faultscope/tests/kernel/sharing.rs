@@ -1,6 +1,7 @@
 //! Sharing of an address space between CPUs, and identities that change.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use faultscope::model::{Model, TableId, Value};
@@ -32,14 +33,20 @@ fn size(n: u64) -> usize {
 fn fault_in_turns(link: &mut Link, arguments: &[u64]) {
     let regions: Vec<Pages> = arguments.iter().map(|n| Pages::new(size(*n))).collect();
     let line = Barrier::new(regions.len() + 1);
+    let ready = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (thread, memory) in regions.iter().enumerate() {
-            let line = &line;
+            let (line, ready, threads) = (&line, &ready, regions.len());
             scope.spawn(move || {
                 pin(thread % CPUS);
                 run_before_others();
-                loop {
+                for turn in 1.. {
                     line.wait();
+                    // A wake-up takes longer than the shorter turns: all run before one begins.
+                    ready.fetch_add(1, Ordering::Relaxed);
+                    while ready.load(Ordering::Relaxed) < turn * threads {
+                        std::thread::yield_now();
+                    }
                     memory.touch();
                     line.wait();
                     memory.advise(libc::MADV_DONTNEED);
