@@ -7,6 +7,8 @@ use bytemuck::{Pod, Zeroable};
 pub const NO_SYSCALL: i32 = -1;
 /// `syscall` of an acquisition made by a kernel thread.
 pub const KERNEL_THREAD: i32 = -2;
+/// `syscall` of an acquisition made by a dying thread, whatever call it died in.
+pub const EXIT: i32 = -3;
 /// A take longer than this counts as waited, in ns.
 pub const SLOW_TAKE_NS: u64 = 10_000;
 

@@ -20,7 +20,9 @@ use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
     lock::{DEPTH, DISTANCES},
     loss,
-    mmap::{KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS},
+    mmap::{
+        EXIT, KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS,
+    },
     thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE},
 };
 
@@ -83,6 +85,9 @@ pub fn launder(pointer: *const u8) -> u64 {
 fn syscall() -> i32 {
     if thread::is_kernel_thread() {
         return KERNEL_THREAD;
+    }
+    if thread::is_exiting() {
+        return EXIT;
     }
     // SAFETY: the helper takes the running task.
     let regs = unsafe { bpf_task_pt_regs(thread::task() as *mut _) } as *const u8;

@@ -49,6 +49,12 @@ pub fn is_kernel_thread() -> bool {
     member::<u32>(task(), &globals::OFF_TASK_FLAGS).unwrap_or(0) & PF_KTHREAD != 0
 }
 
+/// Whether the running thread is past `exit_signals`.
+#[inline(always)]
+pub fn is_exiting() -> bool {
+    member::<u32>(task(), &globals::OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0
+}
+
 /// Whether a map row may be inserted or deleted here: no bucket lock can be
 /// held by this CPU (probes.md 9d).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -213,7 +219,8 @@ fn refresh(
     let start: u64 = member(task, &globals::OFF_TASK_START).unwrap_or(0);
     if row.start_ns != start
         || row.exec_and_tgid != exec_and_tgid(task, pid_tgid)
-        || row.mm != mm
+        // A dying thread has given its address space back and stays what it was.
+        || (mm != 0 && row.mm != mm)
         || row.memcg != memcg(task)
     {
         if !may_sleep {
@@ -235,6 +242,10 @@ fn refresh(
             lose(loss::RETIRED_FULL, 1);
             return Some(row);
         }
+        // A reader must not take the zeroes for the old identity's.
+        let sequence = row.sequence;
+        // SAFETY: a word of a live map value; volatile keeps the order on x86.
+        unsafe { write_volatile(&raw mut row.sequence, sequence | 1) };
         let columns = (&raw mut row.columns).cast::<u64>();
         for i in 0..COLUMN_WORDS {
             // SAFETY: within the columns; volatile, or it becomes a call of memset.
@@ -255,11 +266,13 @@ fn identify(row: &mut ThreadRow, pid_tgid: u64) {
     // SAFETY: a word of a live map value; volatile keeps the order on x86.
     unsafe { write_volatile(&raw mut row.sequence, sequence | 1) };
     let tgid = (pid_tgid >> 32) as u32;
-    let exiting = member::<u32>(task, &globals::OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
     row.css_set = member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0);
     row.exec_and_tgid = exec_and_tgid(task, pid_tgid);
     row.epoch = control().0;
-    row.mm = member(task, &globals::OFF_TASK_MM).unwrap_or(0);
+    let mm: u64 = member(task, &globals::OFF_TASK_MM).unwrap_or(0);
+    if mm != 0 {
+        row.mm = mm;
+    }
     row.memcg = memcg(task);
     row.leader_start_ns = leader_start(task);
     row.comm = bpf_get_current_comm().unwrap_or([0; 16]);
@@ -268,7 +281,7 @@ fn identify(row: &mut ThreadRow, pid_tgid: u64) {
     } else {
         0
     };
-    row.flags = counted | if exiting { DEAD } else { 0 };
+    row.flags = counted | if is_exiting() { DEAD } else { 0 };
     row.start_ns = member(task, &globals::OFF_TASK_START).unwrap_or(0);
     // SAFETY: as above.
     unsafe { write_volatile(&raw mut row.sequence, (sequence | 1) + 1) };

@@ -152,7 +152,7 @@ fields! {
     SITE = "site" "CALL SITE" None Key 1 "" "First kernel function outside the lock code.";
     STACK = "stack" "STACK" None Gauge 9 "" "Call chain, innermost first.";
     HOLDER = "taker" "TAKER" None Key 0 "" "Process that takes the lock.";
-    SYSCALL = "syscall" "SYSCALL" None Key 0 "" "System call that takes the lock; `fault` outside system calls.";
+    SYSCALL = "syscall" "SYSCALL" None Key 0 "" "System call that takes the lock; `fault` outside system calls, `exit` of a dying thread.";
     ACQUISITIONS = "acquisitions" "TAKEN" Events Counter 1 "mmap_lock" "Times the lock was taken, downgrades apart.";
     DOWNGRADES = "downgrades" "DOWNGR" Events Counter 6 "mmap_lock" "Write holds turned into read holds.";
     FAILURES = "failures" "FAILED" Events Counter 6 "mmap_lock" "Failed attempts: trylock failures (never waits) and killed waiters.";

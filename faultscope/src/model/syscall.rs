@@ -99,12 +99,14 @@ const NAMES: &[(i32, &str)] = &[
     (462, "mseal"),
 ];
 
-/// The call's name, `fault` outside system calls, `kernel thread`, or its number.
+/// The call's name, `fault` outside system calls, `kernel thread`, `exit` of a
+/// dying thread, or its number.
 #[must_use]
 pub fn name(number: i32) -> String {
     match number {
         -1 => "fault".into(),
         -2 => "kernel thread".into(),
+        -3 => "exit".into(),
         _ => NAMES
             .binary_search_by_key(&number, |(n, _)| *n)
             .map_or_else(|_| format!("syscall {number}"), |i| NAMES[i].1.into()),
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(name(11), "munmap");
         assert_eq!(name(28), "madvise");
         assert_eq!(name(-1), "fault");
+        assert_eq!(name(-3), "exit");
         assert_eq!(name(9999), "syscall 9999");
     }
 }
