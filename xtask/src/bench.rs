@@ -277,13 +277,13 @@ fn top_text(first: &Reading, last: &Reading, header: &Value) -> String {
          CPU {percent:.2} % of one CPU over {wall:.0} s (bar {TICK_PERCENT} %): {}\n  \
          resident after the first tick {:.1} MiB (bar {RESIDENT_MIB}): {}\n  \
          peak {:.1} MiB (bar {PEAK_MIB}): {}\n  \
-         first frame after {start:.2} s, one interval of it spent counting (bar 2 intervals from the start): {}\n",
+         first frame after {start:.2} s, one second of it counting (bar one interval, 1 s): {}\n",
         verdict(percent <= TICK_PERCENT),
         first.resident_mib,
         verdict(first.resident_mib <= RESIDENT_MIB),
         last.peak_mib,
         verdict(last.peak_mib <= PEAK_MIB),
-        verdict(start <= 2.0),
+        verdict(start <= 1.0),
     );
     if let Some(own) = header["own_cpu_ratio"].as_f64() {
         text += &format!("  top's own figure for its CPU: {:.2} %\n", 100.0 * own);
