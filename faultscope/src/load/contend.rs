@@ -8,14 +8,14 @@ use rustix::mm::{MprotectFlags, mprotect};
 use super::memory::Region;
 use super::{Load, cpu};
 
-/// Pages whose protection changes: some ten microseconds of a write hold.
-const PAGES: usize = 1024;
+/// Pages whose protection changes: some hundred microseconds of a write hold, so that most takes meanwhile wait.
+const PAGES: usize = 16_384;
 /// Pairs of write holds of one run.
-const HOLDS: u64 = 100;
+const HOLDS: u64 = 50;
 
-/// One thread holds mmap_lock for writing again and again, another takes it for reading.
+/// One thread holds mmap_lock for writing again and again, another takes it beside that.
 ///
-/// The readers' takes are counted; how many of them had to wait is up to the scheduler, so whoever wants to know
+/// The other's takes are counted; how many of them had to wait is up to the scheduler, so whoever wants to know
 /// counts waits by the programs themselves.
 #[derive(Debug)]
 pub struct Contention {
@@ -42,13 +42,7 @@ impl Contention {
     fn hold(&self) -> io::Result<()> {
         cpu::pin(self.cpus[0])?;
         for _ in 0..HOLDS {
-            for flags in [
-                MprotectFlags::READ,
-                MprotectFlags::READ | MprotectFlags::WRITE,
-            ] {
-                // SAFETY: our own mapping, which nobody reads or writes meanwhile.
-                unsafe { mprotect(self.held.address().cast(), self.held.bytes(), flags)? };
-            }
+            protect(&self.held)?;
         }
         Ok(())
     }
@@ -56,11 +50,24 @@ impl Contention {
     fn take(&self, is_over: &AtomicBool, takes: &AtomicU64) -> io::Result<()> {
         cpu::pin(self.cpus[1])?;
         while !is_over.load(Ordering::Relaxed) {
-            self.taken.discard()?;
-            takes.fetch_add(1, Ordering::Relaxed);
+            protect(&self.taken)?;
+            takes.fetch_add(2, Ordering::Relaxed);
         }
         Ok(())
     }
+}
+
+/// Takes away the right to write and gives it back: two write holds of mmap_lock.
+/// Not madvise, which needs no mmap_lock for one mapping since per-VMA locks.
+fn protect(region: &Region) -> io::Result<()> {
+    for flags in [
+        MprotectFlags::READ,
+        MprotectFlags::READ | MprotectFlags::WRITE,
+    ] {
+        // SAFETY: a mapping of ours, which nobody reads or writes meanwhile.
+        unsafe { mprotect(region.address().cast(), region.bytes(), flags)? };
+    }
+    Ok(())
 }
 
 impl Load for Contention {
