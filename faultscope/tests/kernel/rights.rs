@@ -90,6 +90,7 @@ fn a_session_holds_its_programs_and_lets_them_go() {
     drop(session);
     let after = programs_of(std::process::id());
     assert_eq!(after, before);
+    crate::support::feature("core set of tracepoints", Ok(()));
 }
 
 /// The binary without some capabilities: those of the bounding set are all that

@@ -236,6 +236,31 @@ pub(crate) fn print_losses(model: &Model) {
     }
 }
 
+/// States whether the running kernel gives a signal: a cell of `docs/kernels.md`.
+///
+/// `what` is the name of the row, the same words on every kernel, and every kernel
+/// has to state each row, so a test says yes after its last demand and no, with
+/// the reason shown there, before it returns.
+pub(crate) fn feature(what: &str, has: Result<(), &str>) {
+    assert!(!what.contains(':'), "\"{what}\" would not parse");
+    match has {
+        Ok(()) => println!("feature: {what}: yes"),
+        Err(reason) => println!("feature: {what}: no: {reason}"),
+    }
+}
+
+/// Says that a test cannot run on this kernel; the caller returns.
+///
+/// It is counted, and in the guests of `cargo xtask vm` it has to stand in the
+/// table of `xtask/src/vm/skips.rs`.
+#[expect(
+    dead_code,
+    reason = "the first test that needs it takes this line away"
+)]
+pub(crate) fn skip(reason: &str) {
+    println!("SKIP {reason}");
+}
+
 /// Prints what was seen and demands a floor of it.
 pub(crate) fn demand(what: &str, seen: u64, floor: u64) {
     println!("  {what}: {seen} (floor {floor})");
