@@ -12,6 +12,7 @@ mod elf;
 mod lint;
 mod proc;
 mod setup;
+mod vm;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Task {
         #[arg(long)]
         skip_kernel: bool,
     },
+    /// Run the kernel tests, a command or a shell on Debian's kernels in QEMU
+    Vm(vm::Arguments),
     /// Check layers, forbidden words, file lengths and program names
     Lint,
     /// Measure programs, sets and `top` against their bars; prints, and fails no bar
@@ -72,6 +75,7 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
         Task::Test { .. } => {}
+        Task::Vm(arguments) => return vm::run(&root, arguments),
         Task::Lint => lint::run(&root)?,
         Task::Bench => bench::bench(&root)?,
         Task::Sleeper => bench::sleep_and_fault(),

@@ -47,11 +47,21 @@ const PACKAGES: &[Package] = &[
         why: "the terminal tests drive `top` in it",
         provides: &["tmux"],
     },
+    Package {
+        name: "qemu-system-x86",
+        why: "boots the kernels of `cargo xtask vm`",
+        provides: &["qemu-system-x86_64"],
+    },
+    Package {
+        name: "busybox-static",
+        why: "the user space of those guests",
+        provides: &["busybox"],
+    },
 ];
 
 /// Programs of packages that every Debian system has, and of the Rust toolchain that runs this program.
 const BASE: &[(&str, &[&str])] = &[
-    ("apt", &["apt-get"]),
+    ("apt", &["apt-get", "apt-cache"]),
     ("bash", &["bash"]),
     (
         "coreutils",
@@ -78,7 +88,8 @@ const BASE: &[(&str, &[&str])] = &[
         ],
     ),
     ("dash", &["sh", "/bin/sh"]),
-    ("dpkg", &["dpkg-query"]),
+    ("dpkg", &["dpkg", "dpkg-query"]),
+    ("libc-bin", &["ldd"]),
     ("mount", &["mount", "umount"]),
     (
         "util-linux",

@@ -1,0 +1,207 @@
+//! One guest from boot to power-off, watched.
+//!
+//! The kernel's console goes to a file and what runs in the guest to a port of its own, so that neither cuts into a
+//! line of the other.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::console::{tail, trouble};
+use super::image::END;
+use super::kernel::Kernel;
+use crate::proc;
+
+/// How the emulator runs the guest's CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Threads {
+    /// All on one thread in turn: slow, and safe when probes come and go under load
+    Single,
+    /// One thread each: real contention, for probes that are there before the load
+    ///
+    /// Code patched under load crashes a guest of this mode ("Oops: int3" in a patched function): the emulator's fault.
+    Multi,
+}
+
+impl Threads {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Multi => "multi",
+        }
+    }
+}
+
+/// A guest to be run.
+pub(super) struct Guest<'a> {
+    pub(super) kernel: &'a Kernel,
+    /// Names its files below `directory`.
+    pub(super) name: String,
+    pub(super) directory: &'a Path,
+    pub(super) archive: &'a [u8],
+    pub(super) threads: Threads,
+    /// Longest time without a line from what runs in it.
+    pub(super) silence: Duration,
+    /// Longest time from boot to power-off.
+    pub(super) limit: Duration,
+}
+
+impl Guest<'_> {
+    fn file(&self, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", self.name))
+    }
+
+    /// QEMU with what every guest has; the second serial port is still to come.
+    fn emulator(&self) -> Result<Command> {
+        fs::create_dir_all(self.directory)
+            .with_context(|| format!("making \"{}\"", self.directory.display()))?;
+        let archive = self.file("initramfs");
+        fs::write(&archive, self.archive)
+            .with_context(|| format!("writing \"{}\"", archive.display()))?;
+        // What an earlier run of the name left would be read as this one's.
+        drop(fs::remove_file(self.file("console")));
+        // An emulator does not outlive the one who watches it, whatever ends that one.
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
+            .arg("-accel")
+            .arg(format!("tcg,thread={}", self.threads.name()))
+            // With the hypervisor bit a guest has test-and-set spinlocks, which show no contention.
+            .args(["-cpu", "max,-hypervisor", "-smp", "4", "-m", "2048"])
+            .arg("-kernel")
+            .arg(self.kernel.image())
+            .arg("-initrd")
+            .arg(&archive)
+            // Level 5 prints warnings of the kernel, and a panic reboots, which ends QEMU.
+            .args([
+                "-append",
+                "console=ttyS0 loglevel=5 panic=-1 hung_task_panic=0",
+            ])
+            .args(["-nodefaults", "-display", "none", "-no-reboot"])
+            .arg("-serial")
+            .arg(format!("file:{}", self.file("console").display()));
+        Ok(command)
+    }
+
+    /// Connects the second port to this terminal until the guest ends.
+    pub(super) fn attend(&self) -> Result<()> {
+        proc::run(self.emulator()?.args(["-serial", "stdio"]))?;
+        self.demand_quiet_console()
+    }
+
+    /// Runs it to its end, hands each line to `show`, and returns the exit status of what ran.
+    ///
+    /// # Errors
+    /// A mark on the console, a hang, or an end without a status; with the lines of the console that tell.
+    pub(super) fn run(&self, show: &mut dyn FnMut(&str)) -> Result<u8> {
+        let mut command = self.emulator()?;
+        command
+            .args(["-serial", "stdio"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("starting {}", proc::name(&command)))?;
+        let watched = self.watch(&mut child, show);
+        // It has ended by itself, or it is to end now; neither call then fails in a way that matters.
+        drop(child.kill());
+        drop(child.wait());
+        drop(fs::remove_file(self.file("initramfs")));
+        watched
+    }
+
+    fn watch(&self, child: &mut Child, show: &mut dyn FnMut(&str)) -> Result<u8> {
+        let output = child.stdout.take().context("QEMU has no output")?;
+        let (sender, lines) = mpsc::channel();
+        // Ends with QEMU's output.
+        thread::spawn(move || relay(output, &sender));
+        let start = Instant::now();
+        let mut heard = start;
+        let mut status = None;
+        loop {
+            match lines.recv_timeout(Duration::from_millis(500)) {
+                Ok(line) => {
+                    heard = Instant::now();
+                    match line.split_once(END) {
+                        None => show(&line),
+                        Some((rest, number)) => {
+                            if !rest.is_empty() {
+                                show(rest);
+                            }
+                            status = number.trim().parse().ok();
+                        }
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if trouble(&self.console()?).is_some() {
+                // The rest of the message is on its way.
+                thread::sleep(Duration::from_secs(10));
+                break;
+            }
+            if heard.elapsed() > self.silence {
+                bail!(
+                    "the guest hangs: nothing heard for {} s; its console ends with\n{}",
+                    self.silence.as_secs(),
+                    tail(&self.console()?)
+                );
+            }
+            if start.elapsed() > self.limit {
+                bail!(
+                    "the guest is not done after {} s; its console ends with\n{}",
+                    self.limit.as_secs(),
+                    tail(&self.console()?)
+                );
+            }
+        }
+        self.demand_quiet_console()?;
+        status.with_context(|| {
+            format!(
+                "the guest ended without a result; its console ends with\n{}",
+                self.console().map(|text| tail(&text)).unwrap_or_default()
+            )
+        })
+    }
+
+    fn demand_quiet_console(&self) -> Result<()> {
+        match trouble(&self.console()?) {
+            Some(excerpt) => bail!("the guest's kernel complains:\n{excerpt}"),
+            None => Ok(()),
+        }
+    }
+
+    fn console(&self) -> Result<String> {
+        let path = self.file("console");
+        let mut bytes = Vec::new();
+        // QEMU makes the file at its start.
+        if let Ok(mut file) = File::open(&path) {
+            file.read_to_end(&mut bytes)
+                .with_context(|| format!("reading \"{}\"", path.display()))?;
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Sends line after line until the pipe closes.
+fn relay(pipe: impl Read, lines: &mpsc::Sender<String>) {
+    let mut reader = BufReader::new(pipe);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        let text = String::from_utf8_lossy(&line);
+        if lines
+            .send(text.trim_end_matches(['\r', '\n']).to_owned())
+            .is_err()
+        {
+            return;
+        }
+        line.clear();
+    }
+}
