@@ -4,9 +4,9 @@
 ///
 /// The object carries a global named [`ABI_SYMBOL`]; user space refuses one
 /// without it.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 /// Name of the global that says which interface an object speaks.
-pub const ABI_SYMBOL: &str = "FAULTSCOPE_ABI_1";
+pub const ABI_SYMBOL: &str = "FAULTSCOPE_ABI_2";
 
 /// Names of the maps, equal to the statics in the BPF crate.
 pub mod map {

@@ -36,5 +36,5 @@ losses! {
 }
 
 /// Number of loss counters a `CpuRow` has room for.
-pub const SLOTS: usize = 16;
+pub const SLOTS: usize = 32;
 const _: () = assert!(ALL.len() <= SLOTS);

@@ -15,7 +15,7 @@ macro_rules! globals {
 }
 
 globals! {
-    FAULTSCOPE_ABI_1 = 1;
+    FAULTSCOPE_ABI_2 = 2;
     OFF_TASK_MM = ABSENT;
     OFF_TASK_FLAGS = ABSENT;
     OFF_TASK_CGROUPS = ABSENT;

@@ -8,6 +8,9 @@ use aya::{
     Btf, Ebpf,
     programs::{
         PerfEvent, Program, ProgramError,
+        fentry::FEntryLinkId,
+        fexit::FExitLinkId,
+        kprobe::KProbeLinkId,
         perf_event::{
             PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy, SoftwareEvent,
         },
@@ -28,6 +31,24 @@ pub enum Hook {
     PageFaults,
     /// Every major fault.
     MajorFaults,
+    /// The entry of a kernel function: the first of the names that the kernel has.
+    FunctionEntry(&'static [&'static str]),
+    /// The return of a kernel function.
+    FunctionExit(&'static [&'static str]),
+    /// The entry of a kernel function, by a kprobe.
+    FunctionProbe(&'static [&'static str]),
+    /// A sample of every CPU's clock, this many times a second of running time.
+    Clock(u64),
+}
+
+impl Hook {
+    /// Whether the hook is named by the kernel's BTF.
+    fn needs_btf(self) -> bool {
+        matches!(
+            self,
+            Self::Tracepoint(_) | Self::FunctionEntry(_) | Self::FunctionExit(_)
+        )
+    }
 }
 
 /// What the kernel says of one of our programs.
@@ -63,6 +84,9 @@ struct Attached {
 #[derive(Debug)]
 enum Links {
     Tracepoint(BtfTracePointLinkId),
+    Entry(FEntryLinkId),
+    Exit(FExitLinkId),
+    Probe(KProbeLinkId),
     /// One for each CPU.
     Events(Vec<PerfEventLinkId>),
 }
@@ -103,7 +127,7 @@ impl Programs {
             }
             None => false,
         };
-        if !is_loaded && matches!(hook, Hook::Tracepoint(_)) && self.btf.is_none() {
+        if !is_loaded && hook.needs_btf() && self.btf.is_none() {
             self.btf = Some(Btf::from_sys_fs().map_err(|e| chain(&e))?);
         }
         let program = self
@@ -138,6 +162,9 @@ impl Programs {
         };
         let detached = match (self.ebpf.program_mut(name), attached.links) {
             (Some(Program::BtfTracePoint(p)), Links::Tracepoint(link)) => p.detach(link),
+            (Some(Program::FEntry(p)), Links::Entry(link)) => p.detach(link),
+            (Some(Program::FExit(p)), Links::Exit(link)) => p.detach(link),
+            (Some(Program::KProbe(p)), Links::Probe(link)) => p.detach(link),
             (Some(Program::PerfEvent(p)), Links::Events(links)) => {
                 links.into_iter().try_for_each(|link| p.detach(link))
             }
@@ -151,6 +178,9 @@ impl Programs {
         let unloaded = match self.ebpf.program_mut(name) {
             Some(Program::BtfTracePoint(p)) => p.unload(),
             Some(Program::PerfEvent(p)) => p.unload(),
+            Some(Program::FEntry(p)) => p.unload(),
+            Some(Program::FExit(p)) => p.unload(),
+            Some(Program::KProbe(p)) => p.unload(),
             _ => Ok(()),
         };
         debug_assert!(unloaded.is_ok(), "unload of our own program");
@@ -186,13 +216,41 @@ impl Programs {
 
 /// Hands one program to the verifier.
 fn load(program: &mut Program, hook: Hook, btf: Option<&Btf>) -> Result<(), ProgramError> {
+    let btf = || btf.ok_or(ProgramError::NotLoaded);
     match (program, hook) {
-        (Program::BtfTracePoint(program), Hook::Tracepoint(name)) => {
-            program.load(name, btf.ok_or(ProgramError::NotLoaded)?)
+        (Program::BtfTracePoint(program), Hook::Tracepoint(name)) => program.load(name, btf()?),
+        (Program::FEntry(program), Hook::FunctionEntry(names)) => {
+            let btf = btf()?;
+            first(names, |name| program.load(name, btf))
         }
-        (Program::PerfEvent(program), Hook::PageFaults | Hook::MajorFaults) => program.load(),
+        (Program::FExit(program), Hook::FunctionExit(names)) => {
+            let btf = btf()?;
+            first(names, |name| program.load(name, btf))
+        }
+        (Program::KProbe(program), Hook::FunctionProbe(_)) => program.load(),
+        (Program::PerfEvent(program), Hook::PageFaults | Hook::MajorFaults | Hook::Clock(_)) => {
+            program.load()
+        }
         _ => Err(ProgramError::UnexpectedProgramType),
     }
+}
+
+/// What came of the first name the kernel knows; of the last one if it knows none.
+fn first<T>(
+    names: &[&str],
+    mut with: impl FnMut(&str) -> Result<T, ProgramError>,
+) -> Result<T, ProgramError> {
+    let mut last = Err(ProgramError::NotLoaded);
+    for name in names {
+        last = with(name);
+        if !matches!(
+            last,
+            Err(ProgramError::Btf(_) | ProgramError::KProbeError(_))
+        ) {
+            break;
+        }
+    }
+    last
 }
 
 /// What the kernel said to a program it would not load, with the last lines of
@@ -206,6 +264,10 @@ fn refusal(error: ProgramError) -> String {
             let log = verifier_log.to_string();
             let tail: Vec<&str> = log.lines().rev().take(6).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
+            if tail.is_empty() && io_error.raw_os_error() == Some(libc::EPERM) {
+                // Before verification: a policy of the kernel, not a fault of the program.
+                return format!("load refused: {io_error}; this kernel lets no such program in");
+            }
             format!(
                 "load refused: {io_error}{}{}",
                 if tail.is_empty() { "" } else { "; verifier: " },
@@ -224,20 +286,43 @@ fn attach(program: &mut Program, hook: Hook, cpus: &[u32]) -> Result<Attached, P
             fd: program.fd()?.as_fd().try_clone_to_owned()?,
             hook,
         }),
+        (Program::FEntry(program), Hook::FunctionEntry(_)) => Ok(Attached {
+            links: Links::Entry(program.attach()?),
+            fd: program.fd()?.as_fd().try_clone_to_owned()?,
+            hook,
+        }),
+        (Program::FExit(program), Hook::FunctionExit(_)) => Ok(Attached {
+            links: Links::Exit(program.attach()?),
+            fd: program.fd()?.as_fd().try_clone_to_owned()?,
+            hook,
+        }),
+        (Program::KProbe(program), Hook::FunctionProbe(names)) => Ok(Attached {
+            links: Links::Probe(first(names, |name| program.attach(name, 0))?),
+            fd: program.fd()?.as_fd().try_clone_to_owned()?,
+            hook,
+        }),
         (Program::PerfEvent(program), Hook::PageFaults) => {
-            software(program, hook, SoftwareEvent::PageFaults, cpus)
+            software(program, hook, SoftwareEvent::PageFaults, EVERY, cpus)
         }
         (Program::PerfEvent(program), Hook::MajorFaults) => {
-            software(program, hook, SoftwareEvent::PageFaultsMaj, cpus)
+            software(program, hook, SoftwareEvent::PageFaultsMaj, EVERY, cpus)
+        }
+        (Program::PerfEvent(program), Hook::Clock(hz)) => {
+            let rate = SamplePolicy::Frequency(hz);
+            software(program, hook, SoftwareEvent::CpuClock, rate, cpus)
         }
         _ => Err(ProgramError::UnexpectedProgramType),
     }
 }
 
+/// Every occurrence of an event.
+const EVERY: SamplePolicy = SamplePolicy::Period(1);
+
 fn software(
     program: &mut PerfEvent,
     hook: Hook,
     event: SoftwareEvent,
+    rate: SamplePolicy,
     cpus: &[u32],
 ) -> Result<Attached, ProgramError> {
     let links = cpus
@@ -246,7 +331,7 @@ fn software(
             program.attach(
                 PerfEventConfig::Software(event),
                 PerfEventScope::AllProcessesOneCpu { cpu },
-                SamplePolicy::Period(1),
+                rate,
                 false,
             )
         })

@@ -198,7 +198,8 @@ mod tests {
         assert!(matches!(other, Err(LoadError::WrongAbi)), "{other:?}");
         let text = LoadError::WrongAbi.to_string();
         assert!(
-            text.contains("interface 1") && text.contains("cargo xtask ebpf"),
+            text.contains(&format!("interface {}", faultscope_common::abi::ABI))
+                && text.contains("cargo xtask ebpf"),
             "{text}"
         );
     }

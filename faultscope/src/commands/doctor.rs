@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::commands::cost::Costs;
 use crate::error::Exit;
 use crate::host::{Fact, HostFacts};
-use crate::plan::{self, Attached, ProbeFacts, Prober, Request, Why};
+use crate::plan::{self, Attached, Plan, ProbeFacts, Prober, Request};
 
 /// Name and version of the JSON document.
 const SCHEMA: &str = "faultscope.doctor/1";
@@ -136,12 +136,15 @@ pub fn examine(
     prober: &mut dyn Prober,
 ) -> Report {
     let refusal = plan::refusal(host, probes);
-    let plan = probes
-        .value()
-        .map(|probes| plan::plan(probes, &Request::everything()));
-    let attached: Vec<Attached> = match (&refusal, &plan) {
-        (None, Some(plan)) => prober.try_attach(plan),
-        _ => Vec::new(),
+    let (plan, attached) = match (probes.value(), &refusal) {
+        (Some(probes), None) => {
+            let (plan, attached) = try_ways(probes, prober);
+            (Some(plan), attached)
+        }
+        (probes, _) => (
+            probes.map(|probes| plan::plan(probes, &Request::everything())),
+            Vec::new(),
+        ),
     };
     let mut lines = facts::lines(host, probes, around);
     let trial = signals::Trial {
@@ -151,12 +154,9 @@ pub fn examine(
     };
     lines.extend(signals::lines(&trial, &host.spinlock));
     let is_refused = refusal.is_some()
-        || attached.iter().any(|result| result.outcome.is_err())
-        || plan.as_ref().is_some_and(|plan| {
-            plan.omissions
-                .iter()
-                .any(|omission| omission.why == Why::NotPermitted)
-        });
+        || plan
+            .as_ref()
+            .is_some_and(|plan| plan.omissions.iter().any(plan::Omission::is_refusal));
     let verdict = if is_refused {
         "refused"
     } else if lines.iter().any(|line| line.level > Level::Ok) {
@@ -170,6 +170,32 @@ pub fn examine(
         facts: lines,
         programs: signals::programs(&trial),
         costs: None,
+    }
+}
+
+/// Tries every program, and the next way of what the kernel refuses, until nothing new is refused.
+fn try_ways(probes: &ProbeFacts, prober: &mut dyn Prober) -> (Plan, Vec<Attached>) {
+    let mut request = Request::everything();
+    let mut attached: Vec<Attached> = Vec::new();
+    loop {
+        let plan = plan::plan(probes, &request);
+        let is_new = |name: &str| attached.iter().all(|result| result.program != name);
+        let mut untried = plan.clone();
+        untried.chosen.retain(|probe| is_new(probe.program));
+        let results = prober.try_attach(&untried);
+        let before = request.refused.len();
+        for result in &results {
+            if let Err(reason) = &result.outcome {
+                request
+                    .refused
+                    .insert(result.program.to_owned(), reason.clone());
+            }
+        }
+        attached.extend(results);
+        if request.refused.len() == before {
+            attached.retain(|result| plan.has(result.program));
+            return (plan, attached);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::bpf::attach::Hook;
 use crate::host::btf::Btf;
 use crate::host::{Fact, HostFacts};
-use crate::plan::{Attach, ProbeFacts, SoftwareEvent};
+use crate::plan::{Attach, FunctionAt, ProbeFacts, SoftwareEvent};
 
 /// Reads and parses the kernel's BTF below `root`, completes `host` from it, and keeps what a plan needs.
 ///
@@ -45,6 +45,12 @@ pub const fn hook(attach: Attach) -> Hook {
         Attach::Tracepoint { name, .. } => Hook::Tracepoint(name),
         Attach::Software(SoftwareEvent::PageFaults) => Hook::PageFaults,
         Attach::Software(SoftwareEvent::MajorFaults) => Hook::MajorFaults,
+        Attach::Function { at, names, .. } => match at {
+            FunctionAt::Entry => Hook::FunctionEntry(names),
+            FunctionAt::Exit => Hook::FunctionExit(names),
+            FunctionAt::Probe => Hook::FunctionProbe(names),
+        },
+        Attach::Clock { hz } => Hook::Clock(hz),
     }
 }
 

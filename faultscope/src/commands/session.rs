@@ -1,6 +1,6 @@
 //! A live capture: host facts, plan, attached programs, one model per tick.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,6 +94,7 @@ impl Session {
                 .collect(),
             named: options.named.clone(),
             forbidden: options.forbidden.clone(),
+            refused: BTreeMap::new(),
         };
         let object = object::read(options.bpf_object.as_deref())?;
         let possible = host
@@ -153,7 +154,7 @@ impl Session {
             .chain([Set::Core])
             .collect();
         if wanted != self.request.sets {
-            let request = Request {
+            let mut request = Request {
                 sets: wanted.clone(),
                 ..self.request.clone()
             };
@@ -167,7 +168,7 @@ impl Session {
             for name in gone {
                 programs.detach(&name);
             }
-            let (next, attached) = attach_plan(programs, &self.facts, request.clone(), next);
+            let (next, attached) = attach_plan(programs, &self.facts, &mut request, next);
             programs.forget_btf();
             release_memory();
             self.plan = next;
@@ -222,21 +223,16 @@ impl Session {
     /// Programs the user named that are not attached, with the reason.
     #[must_use]
     pub fn named_missing(&self) -> Vec<String> {
-        let planned = self.plan.named_missing().map(|o| {
-            let program = o.program.unwrap_or(o.signal);
-            format!(
-                "program \"{program}\", named with --probe, is not attached: {}",
-                o.reason
-            )
-        });
-        let refused = self.attached.iter().filter_map(|a| {
-            let reason = a.outcome.as_ref().err()?;
-            self.request
-                .named
-                .contains(a.program)
-                .then(|| format!("program \"{}\" was refused: {reason}", a.program))
-        });
-        planned.chain(refused).collect()
+        self.plan
+            .named_missing()
+            .map(|o| {
+                let program = o.program.unwrap_or(o.signal);
+                format!(
+                    "program \"{program}\", named with --probe, is not attached: {}",
+                    o.reason
+                )
+            })
+            .collect()
     }
 
     /// What the user of `table` is told once: signals of its columns that this
@@ -282,13 +278,8 @@ impl Session {
         for probe in PROBES {
             let place = if self.collector.programs().is_attached(probe.program) {
                 probe.attach.hook()
-            } else if let Some(Err(reason)) = self
-                .attached
-                .iter()
-                .find(|a| a.program == probe.program)
-                .map(|a| a.outcome.clone())
-            {
-                reason
+            } else if let Some(reason) = self.request.refused.get(probe.program) {
+                reason.clone()
             } else if probe.set == Set::Learn {
                 "detached: needed at the start only".into()
             } else {
@@ -344,20 +335,13 @@ impl Start<'_> {
     /// Loads the object for a plan and attaches it; starts over, without what the
     /// kernel refused, if that changes what the others may rely on (their globals).
     fn run(&mut self) -> anyhow::Result<(Programs, Maps, Plan, Vec<Attached>)> {
-        let mut refused: Vec<Attached> = Vec::new();
         loop {
             let plan = plan::plan(self.facts, &self.request);
             let wanted = plan.globals.clone();
             let (mut programs, maps) = self.load(&plan)?;
-            let (plan, mut attached) =
-                attach_plan(&mut programs, self.facts, self.request.clone(), plan);
+            let (plan, attached) = attach_plan(&mut programs, self.facts, &mut self.request, plan);
             if plan.globals == wanted {
-                attached.append(&mut refused);
                 return Ok((programs, maps, plan, attached));
-            }
-            for failed in attached.into_iter().filter(|a| a.outcome.is_err()) {
-                self.request.forbidden.insert(failed.program.to_owned());
-                refused.push(failed);
             }
         }
     }
@@ -381,16 +365,16 @@ impl Start<'_> {
     }
 }
 
-/// Attaches a plan; what the kernel refuses is forbidden and planned around.
+/// Attaches a plan; what the kernel refuses is kept in the request, with its reason, and planned around.
 fn attach_plan(
     programs: &mut Programs,
     facts: &ProbeFacts,
-    mut request: Request,
+    request: &mut Request,
     mut plan: Plan,
 ) -> (Plan, Vec<Attached>) {
-    let mut refused: Vec<Attached> = Vec::new();
+    let mut attached: Vec<Attached> = Vec::new();
     for _ in 0..REPLANS {
-        let mut attached = Vec::with_capacity(plan.chosen.len());
+        attached.clear();
         let mut parts: BTreeSet<&str> = BTreeSet::new();
         for probe in &plan.chosen {
             let outcome = programs.attach(probe.program, hook(probe.attach));
@@ -403,20 +387,22 @@ fn attach_plan(
             });
         }
         if parts.is_empty() {
-            attached.extend(refused);
-            return (plan, attached);
+            break;
         }
         // A part counts only as a whole.
         for probe in plan.chosen.iter().filter(|p| parts.contains(p.part)) {
             programs.detach(probe.program);
         }
-        for failed in attached.into_iter().filter(|a| a.outcome.is_err()) {
-            request.forbidden.insert(failed.program.to_owned());
-            refused.push(failed);
+        for failed in &attached {
+            if let Err(reason) = &failed.outcome {
+                request
+                    .refused
+                    .insert(failed.program.to_owned(), reason.clone());
+            }
         }
-        plan = plan::plan(facts, &request);
+        plan = plan::plan(facts, request);
     }
-    (plan, refused)
+    (plan, attached)
 }
 
 /// Runs the program that learns one page descriptor's address, then removes it.

@@ -208,6 +208,16 @@ impl Btf {
             .collect()
     }
 
+    /// Returns the number of arguments of a function; `None` if the kernel's BTF has none of this name.
+    #[must_use]
+    pub fn function_args(&self, name: &str) -> Option<usize> {
+        self.named(name)
+            .find(|(_, ty)| ty.kind == Kind::Func)
+            .and_then(|(_, ty)| self.get(ty.size_or_type))
+            .filter(|proto| proto.kind == Kind::FuncProto)
+            .map(|proto| proto.vlen)
+    }
+
     /// Returns true if the kernel has a function of this name in its BTF.
     ///
     /// That alone does not make it attachable: inlined and `notrace` functions are listed too.

@@ -15,13 +15,37 @@ pub enum Set {
     Rss,
     /// While a view or recording shows madvise calls.
     Madvise,
+    /// While a view or recording shows what faults cost and which way they went.
+    Latency,
+    /// Exact spinlock waits; by name only, as these programs run inside the slow path of every spinlock.
+    Slowpath,
+    /// While a view or recording shows holds of lru_lock, by region.
+    Holds,
+    /// Exact holds of lru_lock; by name only, as these programs run at every release of a spinlock.
+    ExactHolds,
+    /// While a view or recording shows re-faults of ranges given back by madvise.
+    Refaults,
+    /// While a view or recording shows where fault time goes.
+    Budget,
     /// For a moment at the start.
     Learn,
 }
 
 impl Set {
     /// Every set.
-    pub const ALL: [Self; 5] = [Self::Core, Self::Lru, Self::Rss, Self::Madvise, Self::Learn];
+    pub const ALL: [Self; 11] = [
+        Self::Core,
+        Self::Lru,
+        Self::Rss,
+        Self::Madvise,
+        Self::Latency,
+        Self::Slowpath,
+        Self::Holds,
+        Self::ExactHolds,
+        Self::Refaults,
+        Self::Budget,
+        Self::Learn,
+    ];
 }
 
 /// A perf software event of `include/uapi/linux/perf_event.h`.
@@ -31,6 +55,17 @@ pub enum SoftwareEvent {
     PageFaults,
     /// PERF_COUNT_SW_PAGE_FAULTS_MAJ: every serviced major fault.
     MajorFaults,
+}
+
+/// Where in a kernel function a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionAt {
+    /// At its entry, by a BPF trampoline (fentry, 5.5).
+    Entry,
+    /// At its return, by a BPF trampoline (fexit, 5.5).
+    Exit,
+    /// At its entry, by a breakpoint or ftrace (kprobe).
+    Probe,
 }
 
 /// Where a program is attached.
@@ -45,6 +80,20 @@ pub enum Attach {
     },
     /// A perf software event on every CPU, with period 1.
     Software(SoftwareEvent),
+    /// A kernel function.
+    Function {
+        /// Entry, return or kprobe.
+        at: FunctionAt,
+        /// Its names over the kernel's history, the newest first; the first that the kernel's BTF has is used.
+        names: &'static [&'static str],
+        /// Argument counts the program can read; empty if it reads none.
+        args: &'static [usize],
+    },
+    /// A sample of every CPU, `hz` times a second of its running time (perf software event cpu-clock).
+    Clock {
+        /// Samples per second and CPU.
+        hz: u64,
+    },
 }
 
 impl Attach {
@@ -55,6 +104,15 @@ impl Attach {
             Self::Tracepoint { name, .. } => format!("tp_btf/{name}"),
             Self::Software(SoftwareEvent::PageFaults) => "perf/page-faults".into(),
             Self::Software(SoftwareEvent::MajorFaults) => "perf/major-faults".into(),
+            Self::Function { at, names, .. } => {
+                let kind = match at {
+                    FunctionAt::Entry => "fentry",
+                    FunctionAt::Exit => "fexit",
+                    FunctionAt::Probe => "kprobe",
+                };
+                format!("{kind}/{}", names.first().copied().unwrap_or_default())
+            }
+            Self::Clock { hz } => format!("perf/cpu-clock at {hz} Hz"),
         }
     }
 }
@@ -119,10 +177,8 @@ pub struct Signal {
     pub id: &'static str,
     /// What it counts, one sentence.
     pub description: &'static str,
-    /// Why no tracepoint gives it, a clause; empty if the catalogue has a probe.
+    /// Why no tracepoint gives it, a clause; empty if one does.
     pub untraced: &'static str,
-    /// Functions a fentry program or kprobe would need; empty if the catalogue has a probe.
-    pub functions: &'static [&'static str],
 }
 
 const fn traced(id: &'static str, description: &'static str) -> Signal {
@@ -130,7 +186,6 @@ const fn traced(id: &'static str, description: &'static str) -> Signal {
         id,
         description,
         untraced: "",
-        functions: &[],
     }
 }
 
@@ -164,32 +219,27 @@ pub static SIGNALS: &[Signal] = &[
         id: "mark_accessed",
         description: "Pages marked accessed.",
         untraced: "no tracepoint exists",
-        functions: &["folio_mark_accessed"],
     },
     Signal {
         id: "fault_latency",
         description: "Time from fault to return, retries, the VMA-lock path and the backing of the page.",
         untraced: "the fault tracepoints fire at the start of a fault only",
-        functions: &["handle_mm_fault"],
     },
     Signal {
         id: "populate_faults",
         description: "Pages populated by MAP_POPULATE, mlock and get_user_pages.",
         untraced: "no trap happens, so the fault tracepoints do not see them; vmstat's pgfault and a process's \
                    ru_minflt count them and are the cross-check",
-        functions: &["handle_mm_fault"],
     },
     Signal {
         id: "lru_lock_hold",
         description: "Time an lru_lock was held.",
         untraced: "no tracepoint fires at the release of a spinlock",
-        functions: &["folio_batch_move_lru"],
     },
     Signal {
         id: "drains",
         description: "Drains of the per-CPU LRU batches and their size.",
         untraced: "no tracepoint exists",
-        functions: &["folio_batch_move_lru", "lru_add_drain_cpu"],
     },
 ];
 

@@ -1,10 +1,10 @@
 //! What a plan is made from: prototypes, offsets and functions of one kernel.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use faultscope_common::config::OFFSETS;
 
-use super::catalog::{Attach, PROBES, SIGNALS};
+use super::catalog::{Attach, PROBES};
 use crate::host::Fact;
 use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
@@ -26,8 +26,9 @@ pub struct ProbeFacts {
     pub tracepoints: BTreeMap<&'static str, Vec<String>>,
     /// Value of each global the kernel has a member, size or enumerator for; the rest is absent.
     pub values: BTreeMap<&'static str, u32>,
-    /// Functions named by signals without a probe that are in the kernel's BTF.
-    pub functions: BTreeSet<&'static str>,
+    /// Number of arguments of each function of the catalogue that is in the kernel's BTF; being there does not
+    /// make it attachable.
+    pub functions: BTreeMap<&'static str, usize>,
     /// The kernel was built with kprobes.
     pub has_kprobes: bool,
     /// perf software events can be opened for every CPU.
@@ -42,7 +43,7 @@ impl ProbeFacts {
             .iter()
             .filter_map(|probe| match probe.attach {
                 Attach::Tracepoint { name, .. } => Some((name, btf.tracepoint_args(name)?)),
-                Attach::Software(_) => None,
+                _ => None,
             })
             .collect();
         let mut values: BTreeMap<_, _> = OFFSETS
@@ -59,10 +60,13 @@ impl ProbeFacts {
         Self {
             tracepoints,
             values,
-            functions: SIGNALS
+            functions: PROBES
                 .iter()
-                .flat_map(|signal| signal.functions.iter().copied())
-                .filter(|function| btf.has_function(function))
+                .flat_map(|probe| match probe.attach {
+                    Attach::Function { names, .. } => names,
+                    _ => &[],
+                })
+                .filter_map(|name| Some((*name, btf.function_args(name)?)))
                 .collect(),
             // Without CONFIG_KPROBES only inline stubs exist (include/linux/kprobes.h).
             has_kprobes: btf.has_function("register_kprobe"),

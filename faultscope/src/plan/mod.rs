@@ -15,7 +15,7 @@ mod plan;
 mod tests;
 
 pub use catalog::{
-    Attach, Cost, Degrade, PROBES, Probe, SIGNALS, Set, Signal, SoftwareEvent, probe,
+    Attach, Cost, Degrade, FunctionAt, PROBES, Probe, SIGNALS, Set, Signal, SoftwareEvent, probe,
 };
 pub use explain::{MissingSignal, missing, refusal, spinlock, status_line};
 pub use facts::ProbeFacts;

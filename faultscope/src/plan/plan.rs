@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use faultscope_common::config::{ABSENT, OFFSETS};
 
-use super::catalog::{Attach, CGROUP_WALK, PROBES, Probe, SIGNALS, Set, Signal};
+use super::catalog::{Attach, CGROUP_WALK, FunctionAt, PROBES, Probe, SIGNALS, Set};
 use super::facts::{DERIVED, ProbeFacts};
 use crate::host::Fact;
 
@@ -20,6 +20,8 @@ pub struct Request {
     pub named: BTreeSet<String>,
     /// Programs that must not be used; for tests of what is left without them.
     pub forbidden: BTreeSet<String>,
+    /// Programs the kernel has refused, with its reason.
+    pub refused: BTreeMap<String, String>,
 }
 
 impl Request {
@@ -53,6 +55,8 @@ pub enum Why {
     NotPermitted,
     /// The request forbids the program.
     Forbidden,
+    /// The kernel refused it when it was tried.
+    Refused,
     /// The request does not ask for it.
     NotRequested,
     /// Another alternative gives the signal.
@@ -76,6 +80,23 @@ pub struct Omission {
     pub reason: String,
     /// The user named the program, so that its absence is an incomplete result.
     pub is_named: bool,
+}
+
+impl Omission {
+    /// Whether this process is refused something that the kernel offers: a permission, or a hook that every
+    /// kernel with BTF lets a privileged process have. Kernel functions are not: some kernels let nobody in.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let is_function = PROBES
+            .iter()
+            .find(|probe| Some(probe.program) == self.program)
+            .is_some_and(|probe| matches!(probe.attach, Attach::Function { .. }));
+        match self.why {
+            Why::NotPermitted => true,
+            Why::Refused => !is_function,
+            _ => false,
+        }
+    }
 }
 
 /// A feature that a chosen program cannot give here.
@@ -129,12 +150,12 @@ pub fn plan(facts: &ProbeFacts, request: &Request) -> Plan {
     omissions.extend(
         SIGNALS
             .iter()
-            .filter(|signal| !signal.untraced.is_empty())
+            .filter(|signal| PROBES.iter().all(|probe| probe.signal != signal.id))
             .map(|signal| Omission {
                 signal: signal.id,
                 program: None,
                 why: Why::NoProgram,
-                reason: untraced_reason(signal, facts),
+                reason: signal.untraced.to_owned(),
                 is_named: false,
             }),
     );
@@ -227,6 +248,12 @@ fn check(probe: &Probe, facts: &ProbeFacts, request: &Request) -> Result<(), (Wh
     if request.forbidden.contains(probe.program) {
         return Err((Why::Forbidden, "forbidden by the request".to_owned()));
     }
+    if let Some(reason) = request.refused.get(probe.program) {
+        return Err((
+            Why::Refused,
+            format!("the kernel refused program \"{}\": {reason}", probe.program),
+        ));
+    }
     match probe.attach {
         Attach::Tracepoint { name, args } => {
             let Some(found) = facts.tracepoints.get(name) else {
@@ -248,7 +275,8 @@ fn check(probe: &Probe, facts: &ProbeFacts, request: &Request) -> Result<(), (Wh
                 ));
             }
         }
-        Attach::Software(_) => match &facts.perf_software {
+        Attach::Function { at, names, args } => function(at, names, args, facts)?,
+        Attach::Software(_) | Attach::Clock { .. } => match &facts.perf_software {
             Fact::Yes(()) => {}
             // Only the absence of the whole subsystem is the kernel's; the rest is permission.
             Fact::No(reason) if !reason.contains("CAP_") => {
@@ -267,6 +295,44 @@ fn check(probe: &Probe, facts: &ProbeFacts, request: &Request) -> Result<(), (Wh
     Err((
         Why::KernelLacks,
         format!("the kernel's BTF does not give {}", members.join(", ")),
+    ))
+}
+
+/// Whether one of the names is a function of this kernel that the program can read.
+fn function(
+    at: FunctionAt,
+    names: &[&str],
+    args: &[usize],
+    facts: &ProbeFacts,
+) -> Result<(), (Why, String)> {
+    if at == FunctionAt::Probe && !facts.has_kprobes {
+        return Err((
+            Why::KernelLacks,
+            "kprobes are not built into this kernel".to_owned(),
+        ));
+    }
+    let Some((name, found)) = names
+        .iter()
+        .find_map(|name| Some((name, *facts.functions.get(name)?)))
+    else {
+        return Err((
+            Why::KernelLacks,
+            format!(
+                "this kernel's BTF has no function \"{}\"",
+                names.join("\" or \"")
+            ),
+        ));
+    };
+    if args.is_empty() || args.contains(&found) {
+        return Ok(());
+    }
+    let known: Vec<_> = args.iter().map(usize::to_string).collect();
+    Err((
+        Why::KernelLacks,
+        format!(
+            "function \"{name}\" has {found} arguments here, and the program reads {}",
+            known.join(" or ")
+        ),
     ))
 }
 
@@ -344,47 +410,4 @@ fn degradations(chosen: &[&'static Probe], facts: &ProbeFacts) -> Vec<Degradatio
         }
     }
     all
-}
-
-fn untraced_reason(signal: &Signal, facts: &ProbeFacts) -> String {
-    let quoted = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| format!("\"{name}\""))
-            .collect::<Vec<_>>()
-            .join(" and ")
-    };
-    let (present, absent): (Vec<&str>, Vec<&str>) = signal
-        .functions
-        .iter()
-        .copied()
-        .partition(|function| facts.functions.contains(function));
-    let mut reason = format!(
-        "{}; a probe needs fentry or a kprobe on {}",
-        signal.untraced,
-        quoted(signal.functions)
-    );
-    if !absent.is_empty() {
-        reason.push_str(&format!(
-            ", and this kernel's BTF has no {}",
-            quoted(&absent)
-        ));
-    } else if facts.has_kprobes {
-        reason.push_str(&format!(
-            ", which this kernel has ({} in BTF, kprobes built)",
-            count(present.len())
-        ));
-    } else {
-        reason.push_str(", and kprobes are not built into this kernel (whether fentry works is not known until tried)");
-    }
-    reason.push_str("; probes of that kind come with a later version of faultscope");
-    reason
-}
-
-fn count(functions: usize) -> &'static str {
-    if functions == 1 {
-        "the function is"
-    } else {
-        "the functions are"
-    }
 }

@@ -42,11 +42,16 @@ fn newest() -> ProbeFacts {
             .chain(DERIVED)
             .zip(8..)
             .collect(),
-        functions: SIGNALS
+        functions: PROBES
             .iter()
-            .flat_map(|signal| signal.functions.iter().copied())
+            .filter_map(|probe| match probe.attach {
+                Attach::Function { names, args, .. } => {
+                    Some((*names.first()?, args.first().copied().unwrap_or_default()))
+                }
+                _ => None,
+            })
             .collect(),
-        has_kprobes: false,
+        has_kprobes: true,
         perf_software: Fact::Yes(()),
     }
 }
@@ -372,32 +377,17 @@ fn forbidden_program_uses_the_alternative() {
 }
 
 #[test]
-fn untraced_signals_are_missing_with_facts() {
-    let reason_of = |facts: &ProbeFacts| {
-        reason(&plan(facts, &Request::everything()), "mark_accessed")
-            .expect("no program in this version")
+fn refused_program_is_planned_around_with_the_kernels_reason() {
+    let request = Request {
+        refused: [("fault_user".to_owned(), "EPERM".to_owned())].into(),
+        ..Request::everything()
     };
-    let mut facts = newest();
-    assert!(
-        reason_of(&facts).contains("kprobes are not built"),
-        "{}",
-        reason_of(&facts)
-    );
-    facts.has_kprobes = true;
-    assert!(
-        reason_of(&facts).contains("kprobes built"),
-        "{}",
-        reason_of(&facts)
-    );
-    facts.functions.clear();
-    assert!(
-        reason_of(&facts).contains("BTF has no \"folio_mark_accessed\""),
-        "{}",
-        reason_of(&facts)
-    );
-    let populate =
-        reason(&plan(&facts, &Request::core()), "populate_faults").expect("never traced");
-    assert!(populate.contains("ru_minflt"), "{populate}");
+    let plan = plan(&newest(), &request);
+    assert!(plan.has("fault_software"));
+    let refused = omission(&plan, "fault_user");
+    assert_eq!(refused.why, Why::Refused);
+    assert!(refused.reason.contains("EPERM"), "{}", refused.reason);
+    assert!(refused.is_refusal());
 }
 
 #[test]
@@ -458,11 +448,7 @@ fn catalogue_is_consistent() {
     let mut seen = BTreeSet::new();
     for entry in PROBES {
         assert!(seen.insert(entry.program), "{} stands twice", entry.program);
-        assert!(
-            SIGNALS
-                .iter()
-                .any(|signal| signal.id == entry.signal && signal.untraced.is_empty())
-        );
+        assert!(SIGNALS.iter().any(|signal| signal.id == entry.signal));
         assert!(entry.purpose.ends_with('.') && !entry.limits.ends_with('.'));
         let optional = entry.optional.iter().flat_map(|degrade| degrade.globals);
         for global in entry.required.iter().chain(optional) {
@@ -476,12 +462,7 @@ fn catalogue_is_consistent() {
     }
     for signal in SIGNALS {
         assert!(signal.description.ends_with('.'), "{}", signal.id);
-        assert_eq!(
-            signal.untraced.is_empty(),
-            signal.functions.is_empty(),
-            "{}",
-            signal.id
-        );
+        assert!(!signal.untraced.ends_with('.'), "{}", signal.id);
     }
 }
 
@@ -523,7 +504,7 @@ proptest! {
         counts in proptest::collection::vec(0usize..6, 16),
         keep_counts in any::<bool>(),
         values in any::<u64>(),
-        sets in 0u8..32,
+        sets in any::<u16>(),
         has_perf in any::<bool>(),
         is_older in any::<bool>(),
     ) {

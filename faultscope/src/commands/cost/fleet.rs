@@ -131,7 +131,10 @@ pub(super) fn measured_hook(probe: &Probe) -> Hook {
 pub(super) const fn empty(hook: Hook) -> (&'static str, Hook) {
     match hook {
         Hook::Tracepoint(_) => ("empty", hook),
-        Hook::PageFaults | Hook::MajorFaults => ("empty_event", hook),
+        Hook::FunctionEntry(_) => ("empty_entry", hook),
+        Hook::FunctionExit(_) => ("empty_exit", hook),
+        Hook::FunctionProbe(_) => ("empty_probe", hook),
+        Hook::PageFaults | Hook::MajorFaults | Hook::Clock(_) => ("empty_event", hook),
     }
 }
 

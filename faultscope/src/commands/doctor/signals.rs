@@ -4,7 +4,7 @@ use super::{FactLine, Level, ProgramLine};
 use crate::error::Failure;
 use crate::host::Fact;
 use crate::host::spinlock::SpinlockMode;
-use crate::plan::{self, Attached, PROBES, Plan, SIGNALS, Why};
+use crate::plan::{self, Attached, PROBES, Plan, SIGNALS};
 
 /// Begins the id of a signal's line.
 pub(super) const PREFIX: &str = "signal.";
@@ -23,14 +23,6 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn failure(&self, program: &str) -> Option<&str> {
-        let result = self
-            .attached
-            .iter()
-            .find(|result| result.program == program)?;
-        result.outcome.as_ref().err().map(String::as_str)
-    }
-
     fn untried(&self) -> Option<&'static str> {
         Some(match self.refusal? {
             Failure::NoCapBpf => "not tried without CAP_BPF",
@@ -54,12 +46,9 @@ pub(super) fn lines(trial: &Trial<'_>, spinlock: &Fact<SpinlockMode>) -> Vec<Fac
                 .find(|entry| entry.signal == signal.id)
                 .map(|entry| entry.reason.clone());
             let is_refused = trial.plan.is_some_and(|plan| {
-                plan.chosen.iter().any(|probe| {
-                    probe.signal == signal.id && trial.failure(probe.program).is_some()
-                }) || plan
-                    .omissions
+                plan.omissions
                     .iter()
-                    .any(|entry| entry.signal == signal.id && entry.why == Why::NotPermitted)
+                    .any(|entry| entry.signal == signal.id && entry.is_refusal())
             });
             let (state, reason, level) = match (reason, trial.untried()) {
                 // What the kernel lacks is worth saying even where nothing may be tried.
@@ -96,7 +85,7 @@ fn programs_of(trial: &Trial<'_>, signal: &str) -> String {
         .plan
         .into_iter()
         .flat_map(|plan| &plan.chosen)
-        .filter(|probe| probe.signal == signal && trial.failure(probe.program).is_none())
+        .filter(|probe| probe.signal == signal)
         .map(|probe| probe.program)
         .collect();
     names.join(", ")
@@ -133,9 +122,6 @@ fn lost(
             .iter()
             .filter(|probe| probe.signal == signal)
             .filter_map(|probe| {
-                if let Some(failure) = trial.failure(probe.program) {
-                    return Some(format!("\"{}\" was refused: {failure}", probe.program));
-                }
                 let omission = plan
                     .omissions
                     .iter()
@@ -163,9 +149,7 @@ pub(super) fn programs(trial: &Trial<'_>) -> Vec<ProgramLine> {
                         .find(|entry| entry.program == Some(probe.program))
                 })
                 .map(|entry| entry.reason.clone());
-            let reason = omission
-                .or_else(|| trial.untried().map(str::to_owned))
-                .or_else(|| trial.failure(probe.program).map(str::to_owned));
+            let reason = omission.or_else(|| trial.untried().map(str::to_owned));
             let was_tried = trial
                 .attached
                 .iter()

@@ -303,6 +303,9 @@ fn running_kernel_gives_the_known_answers() {
     );
     assert!(btf.enum_value("memory_cgrp_id").is_some());
     assert!(btf.has_function("handle_mm_fault"));
+    // Four on every kernel of docs/compatibility.md.
+    assert_eq!(btf.function_args("handle_mm_fault"), Some(4));
+    assert_eq!(btf.function_args("no_such_function"), None);
     assert_eq!(
         btf.member_offset("task_struct", "thread_info.no_such_member"),
         None
