@@ -3,9 +3,10 @@
 //! A step that fails does not stop those after it, so that one run shows all that is wrong. Tests are counted from what
 //! they print; a skip is a line that starts with `SKIP`.
 
+use std::cell::Cell;
 use std::env;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::vm::{self, Report};
 use crate::{ebpf, lint, proc, setup};
 
 /// What stops a test that hangs, long before the CI machine would; seconds for a whole step.
@@ -37,7 +39,7 @@ struct Step {
 }
 
 /// Runs every step, prints what became of each, and says whether all passed.
-pub(crate) fn test(root: &Path, skip_kernel: bool) -> bool {
+pub(crate) fn test(root: &Path, skip_kernel: bool, skip_vm: bool) -> bool {
     let mut steps = Vec::new();
     let mut step = |name, work: &dyn Fn() -> Result<Counts>| {
         println!("\n=== {name}");
@@ -64,17 +66,27 @@ pub(crate) fn test(root: &Path, skip_kernel: bool) -> bool {
             &print,
         )
     });
-    if skip_kernel {
-        step("kernel tests", &|| {
-            println!("SKIP the kernel tests, as --skip-kernel asks");
-            Ok(Counts {
-                skipped: 1,
-                ..Counts::default()
-            })
-        });
-    } else {
-        step("kernel tests", &|| kernel_tests(root));
-    }
+    let host = Cell::new(None);
+    step("kernel tests", &|| {
+        if skip_kernel {
+            return Ok(skipped("kernel tests", "--skip-kernel"));
+        }
+        let (counts, report) = kernel_tests(root)?;
+        // Tests that failed have not found what the kernel gives.
+        host.set((counts.failed == 0).then_some(report));
+        Ok(counts)
+    });
+    step("vm", &|| {
+        if skip_vm {
+            return Ok(skipped("guests", "--skip-vm"));
+        }
+        let sums = vm::test(root, &rebuilt(root)?, host.take())?;
+        Ok(Counts {
+            passed: sums.passed,
+            failed: sums.failed,
+            skipped: sums.skipped,
+        })
+    });
     println!("\n{}", format_summary(&steps));
     steps.iter().all(|s| s.error.is_none())
 }
@@ -190,13 +202,16 @@ fn print(line: &str) {
     println!("{line}");
 }
 
-fn kernel_tests(root: &Path) -> Result<Counts> {
-    let main = "faultscope/tests/kernel/main.rs";
-    if !root.join(main).exists() {
-        bail!(
-            "\"{main}\" is missing, so nothing was tested on the kernel; restore it or pass --skip-kernel"
-        );
+fn skipped(what: &str, option: &str) -> Counts {
+    println!("SKIP the {what}, as {option} asks");
+    Counts {
+        skipped: 1,
+        ..Counts::default()
     }
+}
+
+/// The object that the step before made.
+fn rebuilt(root: &Path) -> Result<PathBuf> {
     let object = root.join(ebpf::REBUILT);
     if !object.exists() {
         bail!(
@@ -204,25 +219,55 @@ fn kernel_tests(root: &Path) -> Result<Counts> {
             ebpf::REBUILT
         );
     }
-    let counts = count(
-        tests(root)
-            .env("FAULTSCOPE_BPF_OBJECT", object)
-            .args([
-                "-p",
-                "faultscope",
-                "--features",
-                "kernel-tests",
-                "--test",
-                "kernel",
-            ])
-            // They count events of the whole machine and of each other.
-            .args(["--", "--test-threads=1", "--nocapture"]),
-        &print,
-    )?;
+    Ok(object)
+}
+
+fn kernel_tests(root: &Path) -> Result<(Counts, Report)> {
+    let main = "faultscope/tests/kernel/main.rs";
+    if !root.join(main).exists() {
+        bail!(
+            "\"{main}\" is missing, so nothing was tested on the kernel; restore it or pass --skip-kernel"
+        );
+    }
+    let object = rebuilt(root)?;
+    let (counts, report) = on_this_kernel(tests(root).env("FAULTSCOPE_BPF_OBJECT", object))?;
     if counts.passed + counts.failed == 0 {
         bail!("no kernel test ran; is every one compiled out or skipped?");
     }
-    Ok(counts)
+    Ok((counts, report))
+}
+
+/// What this machine's kernel gives, by the kernel tests with the committed object.
+pub(crate) fn host_report(root: &Path) -> Result<Report> {
+    let (counts, report) = on_this_kernel(&mut tests(root))?;
+    if counts.failed > 0 {
+        bail!(
+            "{} kernel tests failed on this machine; their output is above",
+            counts.failed
+        );
+    }
+    Ok(report)
+}
+
+/// Runs the kernel tests here, with all they print.
+fn on_this_kernel(command: &mut Command) -> Result<(Counts, Report)> {
+    let report = Mutex::new(Report::default());
+    let counts = count(
+        command
+            .args(["-p", "faultscope", "--features", "kernel-tests"])
+            .args(["--test", "kernel"])
+            // They count events of the whole machine and of each other; stress belongs into a guest, which may break.
+            .args(["--", "--test-threads=1", "--nocapture", "--skip", "stress_"]),
+        &|line| {
+            print(line);
+            report
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .read(line);
+        },
+    )?;
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((counts, report))
 }
 
 /// Runs tests, hands each line they print to `show`, and counts them.

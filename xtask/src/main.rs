@@ -38,11 +38,14 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Run everything: set-up, BPF build, format, clippy, lint, unit tests, kernel tests
+    /// Run everything: set-up, BPF build, format, clippy, lint, unit tests, kernel tests here and in QEMU
     Test {
         /// Leave out the tests that load BPF programs on the running kernel
         #[arg(long)]
         skip_kernel: bool,
+        /// Leave out the same tests on Debian's kernels in QEMU
+        #[arg(long)]
+        skip_vm: bool,
     },
     /// Run the kernel tests, a command or a shell on Debian's kernels in QEMU
     Vm(vm::Arguments),
@@ -71,11 +74,12 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
         Task::Setup => setup::setup(&root)?,
         Task::Ebpf { check } => ebpf::ebpf(&root, *check)?,
         // Its last line is the sum of all tests, so its failure says no more than the exit code.
-        Task::Test { skip_kernel } if !ci::test(&root, *skip_kernel) => {
-            return Ok(ExitCode::FAILURE);
-        }
+        Task::Test {
+            skip_kernel,
+            skip_vm,
+        } if !ci::test(&root, *skip_kernel, *skip_vm) => return Ok(ExitCode::FAILURE),
         Task::Test { .. } => {}
-        Task::Vm(arguments) => return vm::run(&root, arguments),
+        Task::Vm(arguments) => return vm::run(&root, arguments, &|| ci::host_report(&root)),
         Task::Lint => lint::run(&root)?,
         Task::Bench => bench::bench(&root)?,
         Task::Sleeper => bench::sleep_and_fault(),

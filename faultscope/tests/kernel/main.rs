@@ -17,6 +17,7 @@ mod locks;
 mod losses;
 mod madvise;
 mod mmap_lock;
+mod programs;
 mod rights;
 mod sharing;
 mod support;

@@ -18,6 +18,9 @@ use super::image::END;
 use super::kernel::Kernel;
 use crate::proc;
 
+/// Time between two looks at the console.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// How the emulator runs the guest's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Threads {
@@ -57,7 +60,7 @@ impl Guest<'_> {
         self.directory.join(format!("{}.{extension}", self.name))
     }
 
-    /// QEMU with what every guest has; the second serial port is still to come.
+    /// QEMU with what every guest has; the second serial port is its own input and output.
     fn emulator(&self) -> Result<Command> {
         fs::create_dir_all(self.directory)
             .with_context(|| format!("making \"{}\"", self.directory.display()))?;
@@ -79,19 +82,19 @@ impl Guest<'_> {
             .arg("-initrd")
             .arg(&archive)
             // Level 5 prints warnings of the kernel, and a panic reboots, which ends QEMU.
-            .args([
-                "-append",
-                "console=ttyS0 loglevel=5 panic=-1 hung_task_panic=0",
-            ])
+            .args(["-append", "console=ttyS0 loglevel=5 panic=-1"])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .arg("-serial")
-            .arg(format!("file:{}", self.file("console").display()));
+            .arg(format!("file:{}", self.file("console").display()))
+            // Keys that interrupt are the guest's.
+            .args(["-chardev", "stdio,id=run,signal=off", "-serial"])
+            .arg("chardev:run");
         Ok(command)
     }
 
-    /// Connects the second port to this terminal until the guest ends.
+    /// Leaves the second port to this terminal until the guest ends.
     pub(super) fn attend(&self) -> Result<()> {
-        proc::run(self.emulator()?.args(["-serial", "stdio"]))?;
+        proc::run(&mut self.emulator()?)?;
         self.demand_quiet_console()
     }
 
@@ -101,10 +104,7 @@ impl Guest<'_> {
     /// A mark on the console, a hang, or an end without a status; with the lines of the console that tell.
     pub(super) fn run(&self, show: &mut dyn FnMut(&str)) -> Result<u8> {
         let mut command = self.emulator()?;
-        command
-            .args(["-serial", "stdio"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command
             .spawn()
             .with_context(|| format!("starting {}", proc::name(&command)))?;
@@ -122,10 +122,10 @@ impl Guest<'_> {
         // Ends with QEMU's output.
         thread::spawn(move || relay(output, &sender));
         let start = Instant::now();
-        let mut heard = start;
+        let (mut heard, mut looked) = (start, start);
         let mut status = None;
         loop {
-            match lines.recv_timeout(Duration::from_millis(500)) {
+            match lines.recv_timeout(LOOK) {
                 Ok(line) => {
                     heard = Instant::now();
                     match line.split_once(END) {
@@ -137,11 +137,14 @@ impl Guest<'_> {
                             status = number.trim().parse().ok();
                         }
                     }
-                    continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if looked.elapsed() < LOOK {
+                continue;
+            }
+            looked = Instant::now();
             if trouble(&self.console()?).is_some() {
                 // The rest of the message is on its way.
                 thread::sleep(Duration::from_secs(10));

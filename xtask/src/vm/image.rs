@@ -49,6 +49,7 @@ echo '+cpu +memory' > /sys/fs/cgroup/cgroup.subtree_control
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t bpf bpf /sys/fs/bpf
+mount -t securityfs securityfs /sys/kernel/security
 hostname guest
 ip link set lo up
 while read -r module arguments; do insmod /modules/$module $arguments; done < /modules/list

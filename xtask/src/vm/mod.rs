@@ -4,10 +4,15 @@
 
 mod build;
 mod console;
+mod docs;
 mod guest;
 mod image;
 mod kernel;
+mod matrix;
+mod report;
+mod skips;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -15,18 +20,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use build::Binaries;
+use docs::Column;
 use guest::{Guest, Threads};
 use image::Work;
 use kernel::{Flavour, Kernel};
+use matrix::{LIMIT, Matrix, SILENCE, STRESS_SECONDS, Verdict};
 
-/// Longest silence of a guest; the slowest test of all says something more often.
-const SILENCE: Duration = Duration::from_secs(10 * 60);
+pub(crate) use report::Report;
 
-/// Longest run of a guest, without what `--long` adds.
-const LIMIT: Duration = Duration::from_secs(45 * 60);
-
-/// Tests that get guests of their own.
-const STRESS: &str = "stress_";
+/// Seconds of a stress test, and of a long one.
+const STRESS: u64 = 120;
+const LONG_STRESS: u64 = 3600;
 
 /// What `cargo xtask vm` is asked for.
 #[derive(clap::Args)]
@@ -37,9 +41,15 @@ pub(crate) struct Arguments {
     /// Only tests with this in their name, and all they print
     #[arg(long, value_name = "NAME", conflicts_with_all = ["shell", "command"])]
     test: Option<String>,
-    /// How the emulator runs the guest's CPUs
-    #[arg(long, value_enum, default_value = "single")]
-    thread: Threads,
+    /// How the emulator runs the guest's CPUs [default: "single", and "multi" for tests named "stress_…_multi"]
+    #[arg(long, value_enum)]
+    thread: Option<Threads>,
+    /// Stress for an hour instead of two minutes
+    #[arg(long)]
+    long: bool,
+    /// Run the kernel tests on this machine's kernel too, and write docs/kernels.md from all results
+    #[arg(long, conflicts_with_all = ["kernel", "test", "shell", "command"])]
+    write_docs: bool,
     /// A shell in the guest, on this terminal; `exit` ends it
     #[arg(long, conflicts_with = "command")]
     shell: bool,
@@ -48,14 +58,138 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
-impl Arguments {
-    fn flavours(&self) -> Vec<Flavour> {
-        if self.kernel.is_empty() {
-            Flavour::ALL.to_vec()
-        } else {
-            self.kernel.clone()
+/// Tests counted over all kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) passed: u64,
+    /// Tests, and whatever else was wrong.
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+/// Does what the command line asks for; `host` runs the kernel tests on this machine.
+pub(crate) fn run(
+    root: &Path,
+    arguments: &Arguments,
+    host: &dyn Fn() -> Result<Report>,
+) -> Result<ExitCode> {
+    let flavours = if arguments.kernel.is_empty() {
+        &Flavour::ALL[..]
+    } else {
+        &arguments.kernel[..]
+    };
+    if arguments.shell && flavours.len() != 1 {
+        bail!("a shell needs one kernel; name it with --kernel");
+    }
+    // On the machine first: it is done in a minute, and what fails there need not be waited for.
+    let host = arguments.write_docs.then(host).transpose()?;
+    let kernels = fetch(root, flavours)?;
+    let binaries = build::binaries(root, None)?;
+    if arguments.shell || !arguments.command.is_empty() {
+        return interactive(root, &kernels, &binaries, arguments);
+    }
+    let stress = match (arguments.long, env::var(STRESS_SECONDS)) {
+        (true, _) => LONG_STRESS,
+        (false, Ok(seconds)) => seconds
+            .parse()
+            .with_context(|| format!("{STRESS_SECONDS}={seconds} is no number of seconds"))?,
+        (false, Err(_)) => STRESS,
+    };
+    let environment = environment(stress);
+    let directory = directory(root);
+    let matrix = Matrix {
+        directory: &directory,
+        kernels: &kernels,
+        binaries: &binaries,
+        environment: &environment,
+        name: arguments.test.as_deref(),
+        threads: arguments.thread,
+        stress: Duration::from_secs(stress),
+    };
+    let verdicts = matrix.run()?;
+    let mut columns = columns(&verdicts);
+    // A part of the matrix or of the tests cannot fill the document's columns.
+    let is_whole = arguments.test.is_none() && !arguments.write_docs;
+    let errors = if is_whole {
+        docs::complaints(root, &columns)
+    } else {
+        Vec::new()
+    };
+    let sums = conclude(&verdicts, &errors);
+    if arguments.write_docs {
+        if sums.failed > 0 {
+            bail!("docs/kernels.md is left as it was, because of what failed above");
+        }
+        columns.extend(host.and_then(Column::of_host));
+        docs::write(root, &columns)?;
+    }
+    Ok(if sums.failed == 0 && sums.passed > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs the whole matrix with `object`, and holds docs/kernels.md against it and against what this machine's kernel gave.
+pub(crate) fn test(root: &Path, object: &Path, host: Option<Report>) -> Result<Sums> {
+    let kernels = fetch(root, &Flavour::ALL)?;
+    let binaries = build::binaries(root, Some(object))?;
+    let mut environment = environment(STRESS);
+    environment.push(("FAULTSCOPE_BPF_OBJECT".to_owned(), image::OBJECT.to_owned()));
+    let directory = directory(root);
+    let matrix = Matrix {
+        directory: &directory,
+        kernels: &kernels,
+        binaries: &binaries,
+        environment: &environment,
+        name: None,
+        threads: None,
+        stress: Duration::from_secs(STRESS),
+    };
+    let verdicts = matrix.run()?;
+    let mut columns = columns(&verdicts);
+    columns.extend(host.and_then(Column::of_host));
+    Ok(conclude(&verdicts, &docs::complaints(root, &columns)))
+}
+
+/// Prints what is wrong and the counts of each kernel; returns the sums.
+fn conclude(verdicts: &[Verdict<'_>], errors: &[String]) -> Sums {
+    let mut sums = Sums {
+        failed: errors.len() as u64,
+        ..Sums::default()
+    };
+    println!();
+    for verdict in verdicts {
+        for error in &verdict.errors {
+            println!("vm: {}: {error}", verdict.kernel.flavour.name());
         }
     }
+    for error in errors {
+        println!("vm: {error}");
+    }
+    for verdict in verdicts {
+        let [passed, failed, skipped] = verdict.counts();
+        println!(
+            "vm: {:<8} {passed} passed, {failed} failed, {skipped} skipped ({})",
+            verdict.kernel.flavour.name(),
+            verdict.kernel.release
+        );
+        sums.passed += passed;
+        sums.failed += failed;
+        sums.skipped += skipped;
+    }
+    sums
+}
+
+fn columns(verdicts: &[Verdict<'_>]) -> Vec<Column> {
+    verdicts
+        .iter()
+        .map(|verdict| Column {
+            name: verdict.kernel.flavour.name(),
+            release: verdict.kernel.release.clone(),
+            report: verdict.report.clone(),
+        })
+        .collect()
 }
 
 /// Where kernels, logs and consoles go.
@@ -63,100 +197,65 @@ fn directory(root: &Path) -> PathBuf {
     root.join("target/vm")
 }
 
-/// Does what the command line asks for.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    let flavours = arguments.flavours();
-    if arguments.shell && flavours.len() != 1 {
-        bail!("a shell needs one kernel; name it with --kernel");
-    }
-    let kernels = flavours
-        .into_iter()
-        .map(|flavour| kernel::fetch(&directory(root).join("kernels"), flavour))
-        .collect::<Result<Vec<Kernel>>>()?;
-    let binaries = build::binaries(root, None)?;
+fn fetch(root: &Path, flavours: &[Flavour]) -> Result<Vec<Kernel>> {
+    let cache = directory(root).join("kernels");
+    flavours
+        .iter()
+        .map(|flavour| kernel::fetch(&cache, *flavour))
+        .collect()
+}
+
+/// Variables of a guest: those of this process that the tests read, and the length of a stress test.
+fn environment(stress: u64) -> Vec<(String, String)> {
+    env::vars()
+        .filter(|(name, _)| name.starts_with("FAULTSCOPE_") && name != STRESS_SECONDS)
+        .chain([(STRESS_SECONDS.to_owned(), stress.to_string())])
+        .collect()
+}
+
+/// Runs the command or the shell on one kernel after the other.
+fn interactive(
+    root: &Path,
+    kernels: &[Kernel],
+    binaries: &Binaries,
+    arguments: &Arguments,
+) -> Result<ExitCode> {
     let mut worst = ExitCode::SUCCESS;
-    for kernel in &kernels {
-        if arguments.shell {
-            shell(root, kernel, &binaries, arguments.thread)?;
-            continue;
-        }
-        let words = if arguments.command.is_empty() {
-            test_command(&binaries, arguments.test.as_deref())
+    for kernel in kernels {
+        let work = if arguments.shell {
+            let (rows, columns) = terminal_size();
+            Work::Shell { rows, columns }
         } else {
-            arguments.command.clone()
+            Work::Command(arguments.command.clone())
         };
-        let status = command(root, kernel, &binaries, arguments.thread, words)?;
+        let archive = image::build(kernel, binaries, &environment(STRESS), &work)?;
+        let directory = directory(root);
+        let (silence, limit) = if arguments.shell {
+            (Duration::MAX, Duration::MAX)
+        } else {
+            (SILENCE, LIMIT)
+        };
+        let guest = Guest {
+            kernel,
+            name: format!("{}-command", kernel.flavour.name()),
+            directory: &directory,
+            archive: &archive,
+            threads: arguments.thread.unwrap_or(Threads::Single),
+            silence,
+            limit,
+        };
+        println!("vm: booting {}", kernel.release);
+        let status = if arguments.shell {
+            guest.attend().map(|()| 0)
+        } else {
+            guest.run(&mut |line| println!("{line}"))
+        };
+        let status = status.with_context(|| format!("kernel {}", kernel.flavour.name()))?;
         if status != 0 {
             worst = ExitCode::from(status);
         }
     }
     Ok(worst)
-}
-
-/// The test binary for all tests but stress, or for those with a name.
-fn test_command(binaries: &Binaries, name: Option<&str>) -> Vec<String> {
-    let mut words = vec![
-        binaries.tests.to_string_lossy().into_owned(),
-        "--test-threads=1".to_owned(),
-        "--nocapture".to_owned(),
-    ];
-    match name {
-        Some(name) => words.push(name.to_owned()),
-        None => words.extend(["--skip".to_owned(), STRESS.to_owned()]),
-    }
-    words
-}
-
-/// Runs a command in a guest and prints what it prints.
-fn command(
-    root: &Path,
-    kernel: &Kernel,
-    binaries: &Binaries,
-    threads: Threads,
-    words: Vec<String>,
-) -> Result<u8> {
-    println!("vm: booting {}", kernel.release);
-    let archive = image::build(kernel, binaries, &environment(), &Work::Command(words))?;
-    let guest = Guest {
-        kernel,
-        name: format!("{}-command", kernel.flavour.name()),
-        directory: &directory(root),
-        archive: &archive,
-        threads,
-        silence: SILENCE,
-        limit: LIMIT,
-    };
-    guest
-        .run(&mut |line| println!("{line}"))
-        .with_context(|| format!("kernel {}", kernel.flavour.name()))
-}
-
-/// Variables of this process that the tests read.
-fn environment() -> Vec<(String, String)> {
-    std::env::vars()
-        .filter(|(name, _)| name.starts_with("FAULTSCOPE_"))
-        .collect()
-}
-
-fn shell(root: &Path, kernel: &Kernel, binaries: &Binaries, threads: Threads) -> Result<()> {
-    let (rows, columns) = terminal_size();
-    let archive = image::build(
-        kernel,
-        binaries,
-        &environment(),
-        &Work::Shell { rows, columns },
-    )?;
-    println!("vm: booting {}; `exit` ends it", kernel.release);
-    let guest = Guest {
-        kernel,
-        name: format!("{}-shell", kernel.flavour.name()),
-        directory: &directory(root),
-        archive: &archive,
-        threads,
-        silence: Duration::MAX,
-        limit: Duration::MAX,
-    };
-    guest.attend()
 }
 
 /// Rows and columns of this terminal; 24 and 80 if it has none.

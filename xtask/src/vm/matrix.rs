@@ -1,0 +1,254 @@
+//! The kernel tests on every kernel: what is booted for them, and what became of each.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::build::Binaries;
+use super::guest::{Guest, Threads};
+use super::image::{self, Work};
+use super::kernel::Kernel;
+use super::report::{Outcome, Report, Test};
+use super::skips;
+use crate::proc::capture;
+
+/// Longest silence of a guest; a test that waits says so more often.
+pub(super) const SILENCE: Duration = Duration::from_secs(10 * 60);
+
+/// Longest run of a guest, without what a stress test is told to take.
+pub(super) const LIMIT: Duration = Duration::from_secs(45 * 60);
+
+/// How the names of tests begin and end that get guests of their own, the latter with the emulator on many threads.
+const STRESS: &str = "stress_";
+const MULTI: &str = "_multi";
+
+/// Tells a stress test how long to go on.
+pub(super) const STRESS_SECONDS: &str = "FAULTSCOPE_STRESS_SECONDS";
+
+/// Guests at a time: one on each CPU of a small machine, and each has the memory of two.
+const AT_ONCE: usize = 2;
+
+/// What to run, and where.
+pub(super) struct Matrix<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) kernels: &'a [Kernel],
+    pub(super) binaries: &'a Binaries,
+    /// Variables of the guests.
+    pub(super) environment: &'a [(String, String)],
+    /// Only tests with this in their name, and every line they print.
+    pub(super) name: Option<&'a str>,
+    /// In place of what the names of the tests ask for.
+    pub(super) threads: Option<Threads>,
+    /// Seconds of a stress test.
+    pub(super) stress: Duration,
+}
+
+/// What became of one kernel.
+pub(super) struct Verdict<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) report: Report,
+    /// What is wrong beside tests that failed, a text each.
+    pub(super) errors: Vec<String>,
+}
+
+impl Verdict<'_> {
+    /// Tests that passed, that failed or are otherwise wrong, and that were skipped.
+    pub(super) fn counts(&self) -> [u64; 3] {
+        let mut counts = [0, self.errors.len() as u64, 0];
+        for test in &self.report.tests {
+            counts[match test.outcome {
+                Outcome::Passed => 0,
+                Outcome::Failed => 1,
+                Outcome::Skipped(_) | Outcome::Ignored => 2,
+            }] += 1;
+        }
+        counts
+    }
+}
+
+/// One guest and the arguments of its test binary.
+struct Job<'a> {
+    kernel: &'a Kernel,
+    /// Names its files and stands in its messages.
+    name: String,
+    arguments: Vec<String>,
+    threads: Threads,
+}
+
+impl Matrix<'_> {
+    /// Runs all guests, prints a line for each test, and returns the kernels in order.
+    pub(super) fn run(&self) -> Result<Vec<Verdict<'_>>> {
+        let tests = self.listed()?;
+        let jobs = Mutex::new(self.jobs(&tests));
+        let done = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let next = lock(&jobs).pop_front();
+                        let Some(job) = next else {
+                            break;
+                        };
+                        let (report, error) = self.one(&job);
+                        lock(&done).push((job.kernel.flavour, report, error));
+                    }
+                });
+            }
+        });
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let verdicts = self.kernels.iter().map(|kernel| {
+            let (mut report, mut errors) = (Report::default(), Vec::new());
+            for (_, part, error) in done.iter().filter(|(f, ..)| *f == kernel.flavour) {
+                report.add(part.clone());
+                errors.extend(error.clone());
+            }
+            errors.append(&mut report.faults);
+            // What broke off has not run all it lists.
+            let is_whole = self.name.is_none() && errors.is_empty();
+            errors.extend(skips::complaints(kernel.flavour, &report.tests, is_whole));
+            Verdict {
+                kernel,
+                report,
+                errors,
+            }
+        });
+        Ok(verdicts.collect())
+    }
+
+    /// Names of the tests to run; listing them needs no kernel, so the binary does it here.
+    fn listed(&self) -> Result<Vec<String>> {
+        let mut command = Command::new(&self.binaries.tests);
+        command.args(["--list", "--format=terse"]).args(self.name);
+        let text = capture(&mut command)?;
+        Ok(text
+            .lines()
+            .filter_map(|line| line.strip_suffix(": test"))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// The long ones first, so that none of them runs alone at the end.
+    fn jobs(&self, tests: &[String]) -> VecDeque<Job<'_>> {
+        let (stress, rest): (Vec<&String>, Vec<&String>) = tests.iter().partition(|name| {
+            name.rsplit("::")
+                .next()
+                .is_some_and(|last| last.starts_with(STRESS))
+        });
+        let mut jobs = VecDeque::new();
+        if !rest.is_empty() {
+            for kernel in self.kernels {
+                let mut arguments: Vec<String> =
+                    self.name.iter().map(|name| (*name).to_owned()).collect();
+                for name in &stress {
+                    arguments.extend(["--skip".to_owned(), (*name).clone()]);
+                }
+                jobs.push_back(Job {
+                    kernel,
+                    name: format!("{}-tests", kernel.flavour.name()),
+                    arguments,
+                    threads: self.threads.unwrap_or(Threads::Single),
+                });
+            }
+        }
+        for name in stress {
+            for kernel in self.kernels {
+                let by_name = if name.ends_with(MULTI) {
+                    Threads::Multi
+                } else {
+                    Threads::Single
+                };
+                jobs.push_back(Job {
+                    kernel,
+                    name: format!("{}-{}", kernel.flavour.name(), name.replace("::", "-")),
+                    arguments: vec!["--exact".to_owned(), name.clone()],
+                    threads: self.threads.unwrap_or(by_name),
+                });
+            }
+        }
+        jobs
+    }
+
+    /// Runs one guest; an error is told with the test it came in.
+    fn one(&self, job: &Job<'_>) -> (Report, Option<String>) {
+        println!("vm: booting {} for {}", job.kernel.release, job.name);
+        let mut report = Report::default();
+        let ended = self.boot(job, &mut report);
+        let error = match ended {
+            Err(error) => Some(format!("{error:#}")),
+            // libtest's own status says that tests failed, which the report has.
+            Ok(_) if report.is_complete() => None,
+            Ok(status) => Some(format!(
+                "the test binary ended with status {status} before its last line"
+            )),
+        };
+        let error = error.map(|error| {
+            let mut text = format!("{}: {error}", job.name);
+            if let Some((test, output)) = report.unfinished() {
+                let _ = write!(text, "\nthis was in test {test}, which printed\n{output}");
+            }
+            text
+        });
+        (report, error)
+    }
+
+    fn boot(&self, job: &Job<'_>, report: &mut Report) -> Result<u8> {
+        let mut words = vec![self.binaries.tests.to_string_lossy().into_owned()];
+        words.extend(["--test-threads=1", "--nocapture"].map(str::to_owned));
+        words.extend(job.arguments.iter().cloned());
+        let archive = image::build(
+            job.kernel,
+            self.binaries,
+            self.environment,
+            &Work::Command(words),
+        )?;
+        let guest = Guest {
+            kernel: job.kernel,
+            name: job.name.clone(),
+            directory: self.directory,
+            archive: &archive,
+            threads: job.threads,
+            silence: SILENCE,
+            limit: LIMIT + self.stress,
+        };
+        let flavour = job.kernel.flavour.name();
+        guest.run(&mut |line| {
+            if self.name.is_some() {
+                println!("{flavour:<8} {line}");
+            }
+            if report.read(line)
+                && let Some(test) = report.tests.last()
+            {
+                print(flavour, test, self.name.is_none());
+            }
+        })
+    }
+}
+
+/// The line of a test; its output too if it failed and was not seen before.
+fn print(flavour: &str, test: &Test, has_output: bool) {
+    let what = match &test.outcome {
+        Outcome::Passed => "ok".to_owned(),
+        Outcome::Failed => "FAILED".to_owned(),
+        Outcome::Skipped(reason) => format!("SKIP {reason}"),
+        Outcome::Ignored => "ignored".to_owned(),
+    };
+    let mut text = format!(
+        "{flavour:<8} {} ... {what} in {:.1} s",
+        test.name,
+        test.took.as_secs_f64()
+    );
+    if has_output && test.outcome == Outcome::Failed {
+        let _ = write!(text, "\n{}", test.output.trim_end());
+    }
+    println!("{text}");
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

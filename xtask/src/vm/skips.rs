@@ -1,0 +1,107 @@
+//! Tests that a kernel of the matrix cannot run, with the reasons: any other skip fails, and so does one that ran.
+
+use super::kernel::Flavour;
+use super::report::{Outcome, Test};
+
+/// A test that says `SKIP` on some kernels.
+struct Skip {
+    test: &'static str,
+    kernels: &'static [Flavour],
+    reason: &'static str,
+}
+
+const SKIPS: &[Skip] = &[];
+
+/// What is wrong with the skips of a run, a sentence each; `is_whole` if no test was left out of it.
+pub(super) fn complaints(flavour: Flavour, tests: &[Test], is_whole: bool) -> Vec<String> {
+    compare(SKIPS, flavour, tests, is_whole)
+}
+
+fn compare(list: &[Skip], flavour: Flavour, tests: &[Test], is_whole: bool) -> Vec<String> {
+    let listed = |test: &str| {
+        list.iter()
+            .find(|skip| skip.test == test && skip.kernels.contains(&flavour))
+    };
+    let mut complaints: Vec<String> = tests
+        .iter()
+        .filter_map(|test| match (&test.outcome, listed(&test.name)) {
+            (Outcome::Skipped(reason), None) => Some(format!(
+                "{} was skipped ({reason}) and is not listed for {} in xtask/src/vm/skips.rs",
+                test.name,
+                flavour.name()
+            )),
+            (Outcome::Passed | Outcome::Failed, Some(skip)) => Some(format!(
+                "{} ran on {} though xtask/src/vm/skips.rs lists it as skipped ({}); take it out there",
+                test.name,
+                flavour.name(),
+                skip.reason
+            )),
+            _ => None,
+        })
+        .collect();
+    if is_whole {
+        let gone = list
+            .iter()
+            .filter(|skip| skip.kernels.contains(&flavour))
+            .filter(|skip| !tests.iter().any(|test| test.name == skip.test))
+            .map(|skip| {
+                format!(
+                    "{} of xtask/src/vm/skips.rs is no test on {}; rename it there or take it out",
+                    skip.test,
+                    flavour.name()
+                )
+            });
+        complaints.extend(gone);
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const LIST: &[Skip] = &[Skip {
+        test: "a",
+        kernels: &[Flavour::V6_1],
+        reason: "no per-VMA locks",
+    }];
+
+    fn test(name: &str, outcome: Outcome) -> Test {
+        Test {
+            name: name.to_owned(),
+            outcome,
+            took: Duration::ZERO,
+            output: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_listed_skip_is_in_order_and_any_other_is_not() {
+        let skipped = |name| test(name, Outcome::Skipped("why".to_owned()));
+        assert!(compare(LIST, Flavour::V6_1, &[skipped("a")], true).is_empty());
+        assert_eq!(
+            compare(LIST, Flavour::V6_12, &[skipped("a")], true).len(),
+            1
+        );
+        let both = [skipped("a"), skipped("b")];
+        assert_eq!(compare(LIST, Flavour::V6_1, &both, true).len(), 1);
+    }
+
+    #[test]
+    fn a_listed_skip_that_ran_is_an_error() {
+        for outcome in [Outcome::Passed, Outcome::Failed] {
+            let ran = [test("a", outcome)];
+            let complaints = compare(LIST, Flavour::V6_1, &ran, true);
+            assert_eq!(complaints.len(), 1, "{complaints:?}");
+            assert!(complaints[0].contains("no per-VMA locks"), "{complaints:?}");
+        }
+    }
+
+    #[test]
+    fn a_listed_test_must_exist_where_all_ran() {
+        assert_eq!(compare(LIST, Flavour::V6_1, &[], true).len(), 1);
+        assert!(compare(LIST, Flavour::V6_1, &[], false).is_empty());
+        assert!(compare(LIST, Flavour::V6_12, &[], true).is_empty());
+    }
+}
