@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use build::Binaries;
+use build::{Binaries, Profile};
 use docs::Column;
 use guest::{Guest, Threads};
 use image::Work;
@@ -84,8 +84,14 @@ pub(crate) fn run(
     // On the machine first: it is done in a minute, and what fails there need not be waited for.
     let host = arguments.write_docs.then(host).transpose()?;
     let kernels = fetch(root, flavours)?;
-    let binaries = build::binaries(root, None)?;
-    if arguments.shell || !arguments.command.is_empty() {
+    let is_interactive = arguments.shell || !arguments.command.is_empty();
+    let profile = if is_interactive || arguments.test.is_some() {
+        Profile::Dev
+    } else {
+        Profile::Guest
+    };
+    let binaries = build::binaries(root, None, profile)?;
+    if is_interactive {
         return interactive(root, &kernels, &binaries, arguments);
     }
     let stress = match (arguments.long, env::var(STRESS_SECONDS)) {
@@ -133,7 +139,7 @@ pub(crate) fn run(
 /// Runs the whole matrix with `object`, and holds docs/kernels.md against it and against what this machine's kernel gave.
 pub(crate) fn test(root: &Path, object: &Path, host: Option<Report>) -> Result<Sums> {
     let kernels = fetch(root, &Flavour::ALL)?;
-    let binaries = build::binaries(root, Some(object))?;
+    let binaries = build::binaries(root, Some(object), Profile::Guest)?;
     let mut environment = environment(STRESS);
     environment.push(("FAULTSCOPE_BPF_OBJECT".to_owned(), image::OBJECT.to_owned()));
     let directory = directory(root);
