@@ -2,6 +2,8 @@
 //!
 //! Programs and sets are measured by the product itself (`doctor --cost --json`), `top` from outside, in `/proc`.
 
+pub(crate) mod overhead;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

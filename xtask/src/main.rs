@@ -31,7 +31,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Install the system packages and the BPF linker; does nothing when all is there
-    Setup,
+    Setup {
+        /// Also install the tools that `bench overhead` compares faultscope with
+        #[arg(long)]
+        bench: bool,
+    },
     /// Build the BPF object into faultscope/prebuilt, with its hash and the versions that made it
     Ebpf {
         /// Leave faultscope/prebuilt alone; fail if it is damaged or not what the sources give
@@ -52,10 +56,19 @@ enum Task {
     /// Check layers, forbidden words, file lengths and program names
     Lint,
     /// Measure programs, sets and `top` against their bars; prints, and fails no bar
-    Bench,
+    Bench {
+        #[command(subcommand)]
+        what: Option<Bench>,
+    },
     /// One of the processes that `bench` shows to `top`
     #[command(hide = true)]
     Sleeper,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Measure what watching faults costs a load: faultscope, bpftrace and perf side by side
+    Overhead(bench::overhead::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,7 +84,7 @@ fn main() -> ExitCode {
 fn dispatch(task: &Task) -> Result<ExitCode> {
     let root = repository();
     match task {
-        Task::Setup => setup::setup(&root)?,
+        Task::Setup { bench } => setup::setup(&root, *bench)?,
         Task::Ebpf { check } => ebpf::ebpf(&root, *check)?,
         // Its last line is the sum of all tests, so its failure says no more than the exit code.
         Task::Test {
@@ -81,7 +94,10 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
         Task::Test { .. } => {}
         Task::Vm(arguments) => return vm::run(&root, arguments, &|| ci::host_report(&root)),
         Task::Lint => lint::run(&root)?,
-        Task::Bench => bench::bench(&root)?,
+        Task::Bench { what: None } => bench::bench(&root)?,
+        Task::Bench {
+            what: Some(Bench::Overhead(options)),
+        } => bench::overhead::overhead(&root, options)?,
         Task::Sleeper => bench::sleep_and_fault(),
     }
     Ok(ExitCode::SUCCESS)

@@ -59,6 +59,20 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
+/// What only `bench overhead` needs: the peers it measures faultscope against.
+const BENCH_PACKAGES: &[Package] = &[
+    Package {
+        name: "bpftrace",
+        why: "a peer in the comparison of `cargo xtask bench overhead`",
+        provides: &["bpftrace"],
+    },
+    Package {
+        name: "linux-perf",
+        why: "three peers in the comparison of `cargo xtask bench overhead`",
+        provides: &["perf"],
+    },
+];
+
 /// Programs of packages that every Debian system has, and of the Rust toolchain that runs this program.
 const BASE: &[(&str, &[&str])] = &[
     ("apt", &["apt-get", "apt-cache"]),
@@ -66,8 +80,8 @@ const BASE: &[(&str, &[&str])] = &[
     (
         "coreutils",
         &[
-            "cat", "chmod", "cp", "dd", "echo", "env", "false", "id", "kill", "ls", "mkdir",
-            "nice", "nproc", "rm", "rmdir",
+            "cat", "chmod", "cp", "date", "dd", "echo", "env", "false", "id", "kill", "ls",
+            "mkdir", "nice", "nproc", "rm", "rmdir",
         ],
     ),
     (
@@ -105,22 +119,26 @@ pub(crate) const BPF_LINKER: &str = "0.13.0";
 
 /// Whether a package of the tables provides the program named so.
 pub(crate) fn is_provided(program: &str) -> bool {
-    PACKAGES.iter().any(|p| p.provides.contains(&program))
+    let mut packages = PACKAGES.iter().chain(BENCH_PACKAGES);
+    packages.any(|p| p.provides.contains(&program))
         || BASE.iter().any(|(_, names)| names.contains(&program))
 }
 
-/// Installs the packages that are missing, then bpf-linker; does nothing when all is there.
-pub(crate) fn setup(root: &Path) -> Result<()> {
-    let missing = missing_packages()?;
+/// Installs the packages that are missing, those of `bench overhead` if `with_bench`, then bpf-linker; does nothing when
+/// all is there.
+pub(crate) fn setup(root: &Path, with_bench: bool) -> Result<()> {
+    let more = if with_bench { BENCH_PACKAGES } else { &[] };
+    let wanted: Vec<_> = PACKAGES.iter().chain(more).collect();
+    let missing = missing_packages(&wanted)?;
     if missing.is_empty() {
-        println!("setup: all {} packages are installed", PACKAGES.len());
+        println!("setup: all {} packages are installed", wanted.len());
     } else {
         install(&missing)?;
     }
     bpf_linker(root)
 }
 
-fn missing_packages() -> Result<Vec<&'static Package>> {
+fn missing_packages(wanted: &[&'static Package]) -> Result<Vec<&'static Package>> {
     let query = |package: &Package| {
         Command::new("dpkg-query")
             .args(["--show", "--showformat=${db:Status-Status}", package.name])
@@ -128,7 +146,7 @@ fn missing_packages() -> Result<Vec<&'static Package>> {
             .output()
     };
     let mut missing = Vec::new();
-    for package in PACKAGES {
+    for &package in wanted {
         match query(package) {
             Ok(output) if output.status.success() && output.stdout == b"installed" => {}
             Ok(_) => missing.push(package),
@@ -221,19 +239,19 @@ mod tests {
 
     #[test]
     fn each_package_and_program_stands_once() {
-        let programs = PACKAGES
-            .iter()
+        let packages = || PACKAGES.iter().chain(BENCH_PACKAGES);
+        let programs = packages()
             .flat_map(|p| p.provides)
             .chain(BASE.iter().flat_map(|(_, names)| *names));
         let mut all: Vec<&str> = programs
-            .chain(PACKAGES.iter().map(|p| &p.name))
+            .chain(packages().map(|p| &p.name))
             .copied()
             .collect();
         all.sort_unstable();
-        // The package tmux and its program share a name.
+        // The packages tmux and bpftrace share a name with their program.
         let count = all.len();
         all.dedup();
-        assert_eq!(count - all.len(), 1, "{all:?}");
+        assert_eq!(count - all.len(), 2, "{all:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Built-in loads: short, repeatable work whose events are known beforehand.
 //!
-//! `doctor --cost` drives them to measure programs. A load owns its memory and files and leaves nothing behind. No
+//! `doctor --cost` and `cargo xtask bench overhead` drive them to measure programs. A load owns its memory and files and leaves nothing behind. No
 //! load knows what is attached, and none reads a clock.
 
 mod cache;
@@ -8,6 +8,7 @@ mod calls;
 mod contend;
 mod cpu;
 mod memory;
+mod share;
 
 use std::io;
 
@@ -16,6 +17,7 @@ pub use calls::{Advices, Mappings, SystemCalls};
 pub use contend::Contention;
 pub use cpu::{Pinned, process_cpu_ns};
 pub use memory::{KernelFaults, ReadFaults, WriteFaults};
+pub use share::SharedMappings;
 
 /// Work that causes a known number of events each time.
 pub trait Load {

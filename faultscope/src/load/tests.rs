@@ -41,13 +41,14 @@ fn fault_loads_say_how_many_faults_they_cause() {
 
 #[test]
 fn other_loads_repeat_the_same_count() {
-    let mut loads: [Box<dyn Load>; 4] = [
+    let mut loads: [Box<dyn Load>; 5] = [
         Box::new(Mappings),
         Box::new(Advices::new().expect("a page")),
         Box::new(SystemCalls),
         Box::new(Rereads::new().expect("a file in memory")),
+        Box::new(SharedMappings),
     ];
-    for (load, count) in loads.iter_mut().zip([1536, 512, 8192, 256]) {
+    for (load, count) in loads.iter_mut().zip([1536, 512, 8192, 256, 4096]) {
         for _ in 0..2 {
             assert_eq!(
                 load.run().expect("the load runs"),

@@ -1,0 +1,90 @@
+//! The load that `cargo xtask bench overhead` measures tools on; it reads commands from standard input.
+//!
+//! One answer on one line for each command. `faults MS` and `maps MS` run a load for about that long and answer
+//! events, wall time and CPU time of this process, both in ns. `statistics on` and `off` switch the kernel's run-time
+//! statistics. `empty` answers what those make of a program that does nothing, in ns a run. An answer that begins with
+//! `no` gives the reason.
+
+use std::io::{self, BufRead as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use faultscope::bpf::attach::{Hook, run_time_statistics};
+use faultscope::bpf::load::load;
+use faultscope::bpf::{Programs, Sizes, object};
+use faultscope::commands::consult_kernel;
+use faultscope::host::{Fact, HostFacts};
+use faultscope::load::{Load, Pinned, SharedMappings, WriteFaults, process_cpu_ns};
+use faultscope::plan::{Request, plan};
+
+fn main() -> anyhow::Result<()> {
+    let mut statistics = None;
+    for line in io::stdin().lock().lines() {
+        let line = line.context("reading a command")?;
+        let answer = answer(&line, &mut statistics).unwrap_or_else(|error| format!("no {error:#}"));
+        let mut out = io::stdout().lock();
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(line: &str, statistics: &mut Option<OwnedFd>) -> anyhow::Result<String> {
+    match line.split_once(' ').unwrap_or((line, "")) {
+        ("faults", length) => {
+            let _pinned = Pinned::new()?;
+            block(&mut WriteFaults::new()?, length)
+        }
+        ("maps", length) => block(&mut SharedMappings, length),
+        ("statistics", "on") => {
+            *statistics = Some(run_time_statistics().map_err(|error| anyhow!(error))?);
+            Ok("on".into())
+        }
+        ("statistics", "off") => {
+            *statistics = None;
+            Ok("off".into())
+        }
+        ("empty", _) => empty(),
+        _ => bail!("unknown command \"{line}\""),
+    }
+}
+
+/// Runs the load again and again until the time is over, after one run that does not count.
+fn block(load: &mut dyn Load, length: &str) -> anyhow::Result<String> {
+    let length = Duration::from_millis(length.parse().context("a length in ms")?);
+    load.run()?;
+    let (begin, cpu) = (Instant::now(), process_cpu_ns());
+    let mut events = 0;
+    while begin.elapsed() < length {
+        events += load.run()?;
+    }
+    let (wall, cpu) = (begin.elapsed().as_nanos(), process_cpu_ns() - cpu);
+    Ok(format!("{events} {wall} {cpu}"))
+}
+
+/// What run-time statistics say of the empty program on faults: nearly all of it is their own clock reads.
+fn empty() -> anyhow::Result<String> {
+    const PROGRAM: &str = "empty";
+    let root = Path::new("/");
+    let mut host = HostFacts::read(root);
+    let facts = match consult_kernel(root, &mut host) {
+        Fact::Yes(facts) => facts,
+        Fact::No(reason) | Fact::Unknown(reason) => bail!("{reason}"),
+    };
+    let globals = plan(&facts, &Request::core()).globals;
+    let cpus = host.topology.cpus.last().map_or(1, |place| place.cpu + 1);
+    let loaded = load(&object::read(None)?, &globals, Sizes::for_machine(cpus, 0))?;
+    let (mut programs, _maps) = Programs::split(loaded, Vec::new());
+    let _on = run_time_statistics().map_err(|error| anyhow!(error))?;
+    let attached = programs.attach(PROGRAM, Hook::Tracepoint("page_fault_user"));
+    attached.map_err(|error| anyhow!(error))?;
+    let _pinned = Pinned::new()?;
+    block(&mut WriteFaults::new()?, "300")?;
+    let stats = programs.stats(PROGRAM).context("no statistics")?;
+    if stats.runs == 0 {
+        bail!("the empty program did not run");
+    }
+    Ok(format!("{:.2}", stats.run_ns as f64 / stats.runs as f64))
+}
