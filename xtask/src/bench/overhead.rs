@@ -252,12 +252,14 @@ fn compute(measured: &mut Measured, driver: &mut Driver) -> Result<()> {
 fn least(running: &Running, driver: &mut Driver, load: usize) -> Result<Option<(f64, f64)>> {
     let mut least: Option<(f64, f64)> = None;
     for _ in 0..READINGS {
-        let Some(before) = running.counts() else {
+        let Some(before) = running.programs() else {
             return Ok(None);
         };
         let block = driver.block(load)?;
-        let after = running.counts().unwrap_or(before);
-        let Counts { runs, ns } = after.since(before);
+        let Some(after) = running.programs() else {
+            return Ok(None);
+        };
+        let Counts { runs, ns } = after.since(&before);
         let each = |value: u64| value as f64 / block.events as f64;
         let reading = (each(runs), each(ns));
         least = Some(match least {

@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::proc::{capture, run};
 
-/// Time in which a tool has to be ready, or gone after it was told to end.
+/// Time in which a tool has to be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Times a tool is told to end before it is killed.
+const INTERRUPTS: usize = 4;
+/// Time it has to end after each.
+const INTERRUPTED: Duration = Duration::from_secs(3);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// A tool is ready when what it has attached has not changed for so long.
@@ -31,19 +35,28 @@ pub(super) struct Running {
     child: Child,
 }
 
-/// Runs of BPF programs and their time, ns.
+/// Runs of a BPF program and their time, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) runs: u64,
     pub(super) ns: u64,
 }
 
-impl Counts {
-    pub(super) fn since(self, before: Self) -> Self {
-        Self {
-            runs: self.runs.saturating_sub(before.runs),
-            ns: self.ns.saturating_sub(before.ns),
+/// Counts of a tool's BPF programs by their id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Programs(BTreeMap<u64, Counts>);
+
+impl Programs {
+    /// Sum over the programs of what was added since `before`; one that was unloaded meanwhile counts nothing.
+    pub(super) fn since(&self, before: &Self) -> Counts {
+        let mut sum = Counts { runs: 0, ns: 0 };
+        for (id, now) in &self.0 {
+            let before = before.0.get(id).copied();
+            let before = before.unwrap_or(Counts { runs: 0, ns: 0 });
+            sum.runs += now.runs.saturating_sub(before.runs);
+            sum.ns += now.ns.saturating_sub(before.ns);
         }
+        sum
     }
 }
 
@@ -209,9 +222,9 @@ impl Running {
             .collect()
     }
 
-    /// Sum over the BPF programs the tool holds; `None` if it holds none.
-    pub(super) fn counts(&self) -> Option<Counts> {
-        let mut programs: BTreeMap<u64, Counts> = BTreeMap::new();
+    /// Counts of the BPF programs the tool holds; `None` if it holds none.
+    pub(super) fn programs(&self) -> Option<Programs> {
+        let mut programs = BTreeMap::new();
         for (number, target) in self.files() {
             if !target.contains("bpf-prog") {
                 continue;
@@ -220,31 +233,27 @@ impl Running {
             let program = fs::read_to_string(file).ok().and_then(|text| parse(&text));
             programs.extend(program);
         }
-        let total = programs
-            .values()
-            .fold(Counts { runs: 0, ns: 0 }, |sum, n| Counts {
-                runs: sum.runs + n.runs,
-                ns: sum.ns + n.ns,
-            });
-        (!programs.is_empty()).then_some(total)
+        (!programs.is_empty()).then_some(Programs(programs))
     }
 
     /// Tells the tool to end as a user would, with an interrupt, and waits until it is gone.
+    ///
+    /// An interrupt can be lost on a tool that is just about to wait, so it is repeated. One that stays is killed: what
+    /// was measured under it stands.
     pub(super) fn stop(mut self) -> Result<(), String> {
         if let Some(said) = self.ended()? {
             return Err(format!("ended while it was measured: {said}"));
         }
         let pid = self.child.id().to_string();
-        run(Command::new("kill").args(["-INT", &pid])).map_err(|error| error.to_string())?;
-        let begin = Instant::now();
-        while self.ended()?.is_none() {
-            if begin.elapsed() > PATIENCE {
-                return Err(format!(
-                    "did not end within {} s of an interrupt",
-                    PATIENCE.as_secs()
-                ));
+        for _ in 0..INTERRUPTS {
+            run(Command::new("kill").args(["-INT", &pid])).map_err(|error| error.to_string())?;
+            let begin = Instant::now();
+            while begin.elapsed() < INTERRUPTED {
+                if self.ended()?.is_some() {
+                    return Ok(());
+                }
+                std::thread::sleep(LOOK);
             }
-            std::thread::sleep(LOOK);
         }
         Ok(())
     }
@@ -252,7 +261,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `stop` it is gone, which is no error.
+        // After `stop` it is gone as a rule, which is no error.
         let _gone = self.child.kill().and_then(|()| self.child.wait());
     }
 }
@@ -283,6 +292,14 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_was_unloaded_takes_nothing_away() {
+        let counts = |runs, ns| Counts { runs, ns };
+        let before = Programs([(1, counts(50, 500)), (2, counts(10, 100))].into());
+        let after = Programs([(2, counts(14, 180)), (3, counts(1, 7))].into());
+        assert_eq!(after.since(&before), counts(5, 87));
+    }
+
+    #[test]
     fn a_tool_that_gives_up_leaves_its_last_word() {
         let mut tool = Tool::absent("sh");
         tool.args = ["-c", "echo first >&2; echo no right to >&2; exit 1"]
@@ -298,7 +315,7 @@ mod tests {
         tool.args = vec!["infinity".to_owned()];
         tool.attaches = false;
         let running = tool.start().expect("sleep runs");
-        assert_eq!(running.counts(), None);
+        assert_eq!(running.programs(), None);
         running.stop().expect("an interrupt ends it");
     }
 }
