@@ -44,6 +44,16 @@ pub mod map {
     pub const PLACES: &str = "PLACES";
     /// Hash `MadviseKey` → `MadviseRow`.
     pub const MADVISE: &str = "MADVISE";
+    /// Array of `LruRow`, one per possible CPU, mmapable.
+    pub const LRU: &str = "LRU";
+    /// Array of `HoldRow`, `hold_rows` rows per CPU, mmapable.
+    pub const LRU_HOLDS: &str = "LRU_HOLDS";
+    /// Array of `Held`, `HELD_SLOTS` of them.
+    pub const LRU_HELD: &str = "LRU_HELD";
+    /// Array of `Regions`, `HELD_SLOTS` of them.
+    pub const LRU_REGIONS: &str = "LRU_REGIONS";
+    /// Array of u64 by hash of the lock: CPU of the previous hold.
+    pub const LRU_LAST: &str = "LRU_LAST";
     /// Array with one `Control`, mmapable.
     pub const CONTROL: &str = "CONTROL";
     /// Hash tgid → 1.
@@ -54,7 +64,7 @@ pub mod map {
     pub const FILTER_COMMS: &str = "FILTER_COMMS";
 }
 
-/// Slots of `SPACE_LAST`, `MMAP_LAST` and `LOCK_LAST`; a power of two.
+/// Slots of `SPACE_LAST`, `MMAP_LAST`, `LOCK_LAST` and `LRU_LAST`; a power of two.
 pub const LAST_SLOTS: u32 = 4096;
 /// Slots of `STACKS`; a power of two.
 pub const STACK_SLOTS: u32 = 4096;

@@ -37,6 +37,8 @@ pub const OFFSETS: &[(&str, &str, &str)] = &[
     ("OFF_CSS_SET_SUBSYS", "css_set", "subsys"),
     ("OFF_CSS_CGROUP", "cgroup_subsys_state", "cgroup"),
     ("OFF_CSS_PARENT", "cgroup_subsys_state", "parent"),
+    ("OFF_CSS_SERIAL", "cgroup_subsys_state", "serial_nr"),
+    ("OFF_FBATCH_NR", "folio_batch", "nr"),
     ("OFF_CGROUP_KN", "cgroup", "kn"),
     ("OFF_KN_ID", "kernfs_node", "id"),
     ("OFF_MM_OWNER", "mm_struct", "owner"),

@@ -12,6 +12,7 @@ pub mod cpu;
 pub mod latency;
 pub mod lock;
 pub mod loss;
+pub mod lru;
 pub mod madvise;
 pub mod mmap;
 pub mod thread;

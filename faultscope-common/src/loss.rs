@@ -33,6 +33,12 @@ losses! {
         "Contended waits whose end was never seen.";
     MADVISE_FULL = 11, "madvise_map_full",
         "madvise calls missing from the madvise table.";
+    LRU_MOVES_FULL = 12, "lru_move_functions_full",
+        "Batches and regions of more move functions than a CPU keeps apart.";
+    LRU_HELD_COLLISION = 13, "lru_hold_slot_collision",
+        "lru_lock holds of threads whose slot belongs to another thread (PREEMPT_RT).";
+    LRU_HOLDS_FULL = 14, "lru_hold_table_full",
+        "lru_lock holds missing from the hold table.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

@@ -28,6 +28,8 @@ globals! {
     OFF_CSS_SET_SUBSYS = ABSENT;
     OFF_CSS_CGROUP = ABSENT;
     OFF_CSS_PARENT = ABSENT;
+    OFF_CSS_SERIAL = ABSENT;
+    OFF_FBATCH_NR = ABSENT;
     OFF_CGROUP_KN = ABSENT;
     OFF_KN_ID = ABSENT;
     OFF_MM_OWNER = ABSENT;
@@ -52,6 +54,10 @@ globals! {
     THREAD_MASK = 0;
     // Rows of LOCKS per CPU, a power of two.
     LOCK_ROWS = 1;
+    // Rows of LRU_HOLDS per CPU, a power of two.
+    HOLD_ROWS = 1;
+    // One in this many unknown releases, a power of two, is tested for an lru_lock.
+    RELEASE_SAMPLE = 1;
     // Bit 0 pid, bit 1 cgroup, bit 2 comm.
     FILTERS = 0;
     // 1 where exit, exec and rename are traced: a row that no such event touched
@@ -59,12 +65,15 @@ globals! {
     SCOPES_TRACED = 0;
     // 1 on PREEMPT_RT.
     IS_RT = 0;
+    // 1 elsewhere; decides between programs, none reads it.
+    SPINLOCK_SPINS = 0;
     // 1 where faults do not take mmap_lock (per-VMA locks), so that handoffs of
     // read acquisitions may be tracked as well.
     READ_HANDOFFS = 0;
     // Bounds the compiler must not know, or it drops the checks the 6.1 verifier needs.
     M3 = 3;
     M7 = 7;
+    M31 = 31;
     M63 = 63;
 }
 

@@ -160,7 +160,7 @@ fn is_node(p: u64) -> bool {
 
 /// Node and memcg (cgroup id, 0 for the node's own lruvec) of an lru_lock.
 #[inline(always)]
-fn lruvec(lock: u64) -> Option<(u32, u64)> {
+pub fn lruvec(lock: u64) -> Option<(u32, u64)> {
     let offset = get(&globals::OFF_LRUVEC_LOCK);
     if offset == ABSENT {
         return None;
@@ -176,6 +176,25 @@ fn lruvec(lock: u64) -> Option<(u32, u64)> {
         return Some((node_id, 0));
     }
     Some((node_id, memcg_of(lruvec).unwrap_or(0)))
+}
+
+/// `css.serial_nr` of the memcg an lru_lock belongs to, 0 for the node's own
+/// lruvec: three loads, for a lock that is known to be one.
+#[inline(always)]
+pub fn lruvec_serial(lruvec: u64) -> u64 {
+    let own = get(&globals::OFF_PGDAT_LRUVEC);
+    let node: u64 = peek(lruvec, &globals::OFF_LRUVEC_PGDAT).unwrap_or(0);
+    let offset = get(&globals::OFF_MEMCG_NODE_LRUVEC);
+    let css = get(&globals::OFF_MEMCG_CSS);
+    if offset == ABSENT || css == ABSENT || (own != ABSENT && lruvec == node.wrapping_add(own)) {
+        return 0;
+    }
+    match peek::<u64>(lruvec.wrapping_sub(offset), &globals::OFF_MEMCG_NODE_MEMCG) {
+        Some(memcg) if is_kernel_pointer(memcg) => {
+            peek(memcg.wrapping_add(css), &globals::OFF_CSS_SERIAL).unwrap_or(0)
+        }
+        _ => 0,
+    }
 }
 
 #[inline(always)]

@@ -1,14 +1,62 @@
-//! LRU tracepoints and RSS counters; all fire with a spinlock held, so these
-//! programs take none and insert nothing.
+//! LRU tracepoints and functions, and RSS counters; many run with a spinlock
+//! held, so these programs take none and insert nothing.
 
 use crate::{
-    maps::CONTROL,
-    record::{cpu, lose, totals},
+    globals::{self, get, member},
+    maps::{CONTROL, LRU},
+    record::{cpu, exchange, lose, totals},
     thread::{self, Context},
 };
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    EbpfContext,
+    helpers::generated::bpf_get_func_arg,
+    macros::{btf_tracepoint, fentry, kprobe},
+    programs::{BtfTracePointContext, FEntryContext, ProbeContext},
+};
 use core::ptr::{read_volatile, write_volatile};
-use faultscope_common::{cpu::RSS_MEMBERS, loss, thread::COUNTED};
+use faultscope_common::{
+    cpu::RSS_MEMBERS,
+    loss,
+    lru::{LruRow, MOVES, MoveRow},
+    thread::COUNTED,
+};
+
+/// LRU totals of the running CPU.
+#[inline(always)]
+pub fn row() -> Option<&'static mut LruRow> {
+    // SAFETY: a live map value; only this CPU writes it, each column by one program.
+    LRU.get_ptr_mut(cpu()).map(|p| unsafe { &mut *p })
+}
+
+/// Argument `n` as a plain number. The verifier gives no access to a pointer to
+/// a function, and forbids arithmetic on one to a structure.
+///
+/// Minimum kernel 5.17 (`bpf_get_func_arg`).
+#[inline(always)]
+pub fn argument(ctx: &impl EbpfContext, n: u32) -> u64 {
+    let mut value = 0;
+    // SAFETY: the helper checks the index and writes one word.
+    unsafe { bpf_get_func_arg(ctx.as_ptr(), n, &raw mut value) };
+    value
+}
+
+/// The row of a move function, claimed at its first call on this CPU.
+#[inline(always)]
+pub fn move_row(row: &mut LruRow, function: u64) -> Option<&mut MoveRow> {
+    if function == 0 {
+        return None;
+    }
+    for i in 0..MOVES {
+        let word = &raw mut row.moves[i].function;
+        // SAFETY: a word of a live map value.
+        let found = unsafe { read_volatile(word) };
+        if found == function || (found == 0 && exchange(word, 0, function) == 0) {
+            return Some(&mut row.moves[i]);
+        }
+    }
+    lose(loss::LRU_MOVES_FULL, 1);
+    None
+}
 
 /// A folio enters an LRU list; `current` is the drainer, not the page's owner.
 #[btf_tracepoint(function = "mm_lru_insertion")]
@@ -25,6 +73,76 @@ fn lru_activate(_ctx: BtfTracePointContext) -> i32 {
     if let Some(totals) = totals(cpu()) {
         totals.lru_activations += 1;
     }
+    0
+}
+
+/// A page was used: by read(2), at the end of a mapping, by the kernel's own users.
+#[fentry(function = "folio_mark_accessed")]
+fn mark_accessed(_ctx: FEntryContext) -> i32 {
+    if let Some(row) = row() {
+        row.mark_accessed += 1;
+    }
+    0
+}
+
+/// The same where fentry is refused.
+#[kprobe]
+fn mark_accessed_kprobe(_ctx: ProbeContext) -> u32 {
+    if let Some(row) = row() {
+        row.mark_accessed += 1;
+    }
+    0
+}
+
+/// A page used again is queued for the active list.
+#[fentry(function = "folio_activate")]
+fn folio_activate(_ctx: FEntryContext) -> i32 {
+    if let Some(row) = row() {
+        row.activate_calls += 1;
+    }
+    0
+}
+
+/// A page goes to the active list and its age is noted.
+#[fentry(function = "workingset_activation")]
+fn workingset_activation(_ctx: FEntryContext) -> i32 {
+    if let Some(row) = row() {
+        row.workingset_activations += 1;
+    }
+    0
+}
+
+/// A page comes back that reclaim had evicted.
+#[fentry(function = "workingset_refault")]
+fn workingset_refault(_ctx: FEntryContext) -> i32 {
+    if let Some(row) = row() {
+        row.refaults += 1;
+    }
+    0
+}
+
+/// The batches of a CPU are emptied.
+#[fentry(function = "lru_add_drain_cpu")]
+fn lru_drain(_ctx: FEntryContext) -> i32 {
+    if let Some(row) = row() {
+        row.drains += 1;
+    }
+    0
+}
+
+/// A batch of folios moves to its list; argument 0 is the batch.
+#[fentry(function = "folio_batch_move_lru")]
+fn lru_batch(ctx: FEntryContext) -> i32 {
+    let batch: *const u8 = ctx.arg(0);
+    let folios: u8 = member(batch, &globals::OFF_FBATCH_NR).unwrap_or(0);
+    let function = argument(&ctx, 1);
+    let Some(moves) = row().and_then(|row| move_row(row, function)) else {
+        return 0;
+    };
+    moves.batches += 1;
+    moves.folios += u64::from(folios);
+    let size = u64::from(folios) & get(&globals::M31);
+    moves.sizes[size as usize] += 1;
     0
 }
 

@@ -21,6 +21,7 @@ mod identify;
 mod lifecycle;
 mod lock;
 mod lru;
+mod lru_hold;
 mod madvise;
 mod maps;
 mod mmap;

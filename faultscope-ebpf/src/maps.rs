@@ -12,6 +12,7 @@ use faultscope_common::{
     config::Control,
     cpu::CpuRow,
     lock::{FRAMES, LockRow, SpinStack, StackRow},
+    lru::{HELD_SLOTS, Held, HoldRow, LruRow, Regions},
     madvise::{MadviseKey, MadviseRow},
     mmap::{MMAP_SLOTS, MmapRow},
     thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
@@ -68,6 +69,23 @@ pub static PLACES: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 /// Added to atomically. Full: `MADVISE_FULL`.
 #[map]
 pub static MADVISE: HashMap<MadviseKey, MadviseRow> = HashMap::with_max_entries(1, 0);
+/// Written by the CPU itself; read in place. Never full but for its move functions:
+/// `LRU_MOVES_FULL`.
+#[map]
+pub static LRU: Array<LruRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// `HOLD_ROWS` rows per CPU, written there by the release; read in place.
+/// Full: `LRU_HOLDS_FULL`.
+#[map]
+pub static LRU_HOLDS: Array<HoldRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Written by the holder. Slot taken: `LRU_HELD_COLLISION`.
+#[map]
+pub static LRU_HELD: Array<Held> = Array::with_max_entries(HELD_SLOTS, 0);
+/// Written by the caller of `folio_batch_move_lru`. Slot taken: `LRU_HELD_COLLISION`.
+#[map]
+pub static LRU_REGIONS: Array<Regions> = Array::with_max_entries(HELD_SLOTS, 0);
+/// Written by whoever has an lru_lock.
+#[map]
+pub static LRU_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
 /// Written by user space; the epoch also by programs.
 #[map]
 pub static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);

@@ -53,6 +53,8 @@ pub struct Sizes {
     pub lock_rows: u32,
     /// madvise rows.
     pub madvise: u32,
+    /// Rows of lru_lock holds per CPU, a power of two.
+    pub hold_rows: u32,
 }
 
 impl Sizes {
@@ -81,9 +83,14 @@ impl Sizes {
             spaces: (cpus.saturating_mul(64)).clamp(8192, 65_536),
             lock_rows: power(rows_budget.clamp(64, 1024)),
             madvise: 4096,
+            hold_rows: power(((4_u32 << 20) / 384 / cpus.max(1)).clamp(16, 256)),
         }
     }
 }
+
+/// One in this many releases of spinlocks that end no tracked hold is tested for
+/// an lru_lock; the test is up to four loads by address.
+pub const RELEASE_SAMPLE: u64 = 16;
 
 /// Values of the read-only globals.
 pub type Globals = Vec<(&'static str, u64)>;
@@ -105,6 +112,8 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
     let own = [
         ("THREAD_MASK", u64::from(sizes.threads) - 1),
         ("LOCK_ROWS", u64::from(sizes.lock_rows)),
+        ("HOLD_ROWS", u64::from(sizes.hold_rows)),
+        ("RELEASE_SAMPLE", RELEASE_SAMPLE),
         (ABI_SYMBOL, 1),
     ];
     for (name, value) in own.iter().chain(globals) {
@@ -121,6 +130,8 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::RETIRED, sizes.retired),
         (map::SPACES, sizes.spaces),
         (map::LOCKS, sizes.lock_rows * sizes.cpus),
+        (map::LRU, sizes.cpus),
+        (map::LRU_HOLDS, sizes.hold_rows * sizes.cpus),
         (map::MADVISE, sizes.madvise),
         (map::FILTER_PIDS, 1024),
         (map::FILTER_CGROUPS, 1024),
@@ -165,6 +176,7 @@ mod tests {
     use faultscope_common::{
         cpu::CpuRow,
         lock::LockRow,
+        lru::{HoldRow, LruRow},
         thread::{Pending, ThreadRow},
     };
 
@@ -172,7 +184,8 @@ mod tests {
         s.threads as usize * (size_of::<ThreadRow>() + size_of::<Pending>())
             + (s.overflow + s.retired) as usize * (size_of::<ThreadRow>() + 64)
             + s.lock_rows as usize * s.cpus as usize * size_of::<LockRow>()
-            + s.cpus as usize * size_of::<CpuRow>()
+            + s.cpus as usize * (size_of::<CpuRow>() + size_of::<LruRow>())
+            + s.hold_rows as usize * s.cpus as usize * size_of::<HoldRow>()
             + s.spaces as usize * 96
     }
 

@@ -14,6 +14,7 @@ use faultscope_common::{
     config::Control,
     cpu::CpuRow,
     lock::{LockRow, StackRow},
+    lru::{HoldRow, LruRow},
     madvise::{MadviseKey, MadviseRow},
     mmap::{MMAP_SLOTS, MmapRow},
     thread::{RetiredKey, SpaceKey, ThreadRow},
@@ -91,6 +92,10 @@ pub struct Maps {
     pub stacks: Table<StackRow>,
     /// madvise rows.
     pub madvise: Hash<MadviseKey, MadviseRow>,
+    /// LRU totals by CPU.
+    pub lru: Table<LruRow>,
+    /// lru_lock holds.
+    pub lru_holds: Table<HoldRow>,
     /// Switches.
     pub control: Table<Control>,
     places: Table<u64>,
@@ -114,6 +119,8 @@ impl Maps {
             locks: table(ebpf, map::LOCKS, sizes.lock_rows * sizes.cpus)?,
             stacks: table(ebpf, map::STACKS, STACK_SLOTS)?,
             madvise: hash(ebpf, map::MADVISE, sizes.madvise)?,
+            lru: table(ebpf, map::LRU, sizes.cpus)?,
+            lru_holds: table(ebpf, map::LRU_HOLDS, sizes.hold_rows * sizes.cpus)?,
             control: table(ebpf, map::CONTROL, 1)?,
             places: table(ebpf, map::PLACES, sizes.cpus)?,
             filter_pids: hash(ebpf, map::FILTER_PIDS, 1024)?,

@@ -1,6 +1,6 @@
 //! One tick: every collector fills one `Delta`.
 
-use super::{machine::Machine, names::Names, tables::Tables, threads::Threads};
+use super::{lru::Lru, machine::Machine, names::Names, tables::Tables, threads::Threads};
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
     host::{cgroup::CgroupPaths, clock, system::SystemReader, topology::Topology},
@@ -56,6 +56,7 @@ pub struct Collector {
     programs: Programs,
     threads: Threads,
     tables: Tables,
+    lru: Lru,
     machine: Machine,
     names: Names,
     places: Vec<(&'static str, String)>,
@@ -85,6 +86,7 @@ impl Collector {
             programs,
             threads: Threads::default(),
             tables: Tables::default(),
+            lru: Lru::new(settings.has_symbols),
             places: settings.places,
             stats: BTreeMap::new(),
             statistics: None,
@@ -171,11 +173,16 @@ impl Collector {
         self.tables
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;
+        self.lru.collect(&self.maps, &mut delta);
         self.names.fill(&self.maps, &mut delta);
         self.own(now, &mut delta);
         if !self.has_symbols {
             // Whoever may not read kernel addresses must not learn them here.
             delta.locks.values_mut().for_each(|lock| lock.address = 0);
+            delta
+                .lru_holds
+                .values_mut()
+                .for_each(|lock| lock.address = 0);
         }
         self.before = Some(now);
         self.ticks += 1;
@@ -270,6 +277,7 @@ impl Collector {
                 self.tables.taker_rows(),
                 u32::try_from(self.maps.mmap.len()).unwrap_or(u32::MAX),
             ),
+            row(map::LRU_HOLDS, self.lru.hold_rows, sizes.hold_rows),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
         ];
     }

@@ -9,7 +9,7 @@ use crate::{
     },
     sample::{
         Counters, Delta,
-        delta::{Cpu, CpuTime, Loss},
+        delta::{Cpu, CpuTime, Loss, LruCalls},
     },
 };
 use faultscope_common::{cpu::CpuRow, loss};
@@ -80,6 +80,7 @@ impl Machine {
                 rss,
                 lru_insertions: since(row.lru_insertions, |b| b.lru_insertions),
                 lru_activations: since(row.lru_activations, |b| b.lru_activations),
+                lru: LruCalls::default(),
                 mmap_handoffs: since(row.mmap_handoffs, |b| b.mmap_handoffs),
                 mmap_failed: pair(row.mmap_failed, |b| b.mmap_failed),
                 mmap_downgraded: since(row.mmap_downgraded, |b| b.mmap_downgraded),
@@ -126,6 +127,8 @@ impl Machine {
             delta.own.rss_bytes = own.rss_bytes;
             delta.own.peak_rss_bytes = own.peak_rss_bytes;
         }
+        let mglru_before = self.before.as_ref().map_or(now.lru_gen, |b| b.lru_gen);
+        delta.mglru = [mglru_before, now.lru_gen];
         levels(&now, delta);
         self.before = Some(now);
     }

@@ -5,6 +5,7 @@
 
 mod driver;
 mod loss;
+mod lru;
 mod machine;
 mod names;
 mod rows;

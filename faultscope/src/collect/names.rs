@@ -107,6 +107,7 @@ impl Names {
             .keys()
             .copied()
             .chain(delta.locks.keys().map(|lock| lock.memcg))
+            .chain(delta.lru_holds.keys().map(|lock| lock.memcg))
             .filter(|id| *id != 0)
             .collect();
         for id in wanted {

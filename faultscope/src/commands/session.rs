@@ -18,6 +18,10 @@ use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 
 /// Longest name of a thread, without its NUL (TASK_COMM_LEN, include/linux/sched.h).
 const COMM_BYTES: usize = 15;
+/// Views that show what the set of LRU programs counts.
+const LRU_VIEWS: &str = "LRU or CPUs";
+const EXACT_HOLDS_BY_NAME: &str = "attached only by name, with \"--probe hold_release\" (\"hold_release_rt\" on \
+     PREEMPT_RT): its programs run at every release of a spinlock";
 /// Times a plan is made anew without what the kernel refused.
 const REPLANS: usize = 4;
 
@@ -262,7 +266,14 @@ impl Session {
             })
             .collect();
         for (set, signal, view) in [
-            (Set::Lru, "lru", "LRU or CPUs"),
+            (Set::Lru, "lru", LRU_VIEWS),
+            (Set::Lru, "mark_accessed", LRU_VIEWS),
+            (Set::Lru, "folio_activate", LRU_VIEWS),
+            (Set::Lru, "workingset_activation", LRU_VIEWS),
+            (Set::Lru, "workingset_refault", LRU_VIEWS),
+            (Set::Lru, "drains", LRU_VIEWS),
+            (Set::Lru, "batches", LRU_VIEWS),
+            (Set::Holds, "lru_lock_hold", "lru_holds"),
             (Set::Rss, "rss_stat", "processes, CPUs or LRU"),
             (Set::Madvise, "madvise", "madvise"),
         ] {
@@ -270,6 +281,11 @@ impl Session {
                 let reason = format!("attached only while a view that shows it is open ({view})");
                 missing.push(Missing { signal, reason });
             }
+        }
+        let signal = "lru_lock_exact_hold";
+        if !self.whole.contains(&Set::ExactHolds) && missing.iter().all(|m| m.signal != signal) {
+            let reason = EXACT_HOLDS_BY_NAME.to_owned();
+            missing.push(Missing { signal, reason });
         }
         missing
     }
@@ -308,6 +324,7 @@ fn sets(table: TableId) -> &'static [Set] {
             &[Set::Rss]
         }
         TableId::Madvise => &[Set::Madvise],
+        TableId::LruHolds => &[Set::Holds],
         _ => &[],
     }
 }

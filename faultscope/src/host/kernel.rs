@@ -80,7 +80,7 @@ impl KernelFacts {
             psi: psi_fact(read_head(root, "/proc/pressure/memory", 512)),
             thp: thp_fact(root),
             thp_sizes: read_thp_sizes(root),
-            mglru: mglru_fact(read_text(root, "/sys/kernel/mm/lru_gen/enabled")),
+            mglru: mglru_fact(read_text(root, LRU_GEN_FILE)),
         }
     }
 }
@@ -251,13 +251,21 @@ fn read_thp_sizes(root: &Path) -> Vec<HugePageSize> {
         .collect()
 }
 
-/// The file holds a hexadecimal bit mask (Documentation/admin-guide/mm/multigen_lru.rst).
+/// The switch of multi-generational LRU; root may write it at run time.
+pub(super) const LRU_GEN_FILE: &str = "/sys/kernel/mm/lru_gen/enabled";
+
+/// Reads the switch's hexadecimal bit mask (Documentation/admin-guide/mm/multigen_lru.rst).
+#[must_use]
+pub fn parse_lru_gen(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+}
+
 fn mglru_fact(text: io::Result<String>) -> Fact<u32> {
     match text {
-        Ok(text) => match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
-            Ok(0) => Fact::no("multi-generational LRU is built but switched off"),
-            Ok(bits) => Fact::Yes(bits),
-            Err(_) => Fact::unknown(format!(
+        Ok(text) => match parse_lru_gen(&text) {
+            Some(0) => Fact::no("multi-generational LRU is built but switched off"),
+            Some(bits) => Fact::Yes(bits),
+            None => Fact::unknown(format!(
                 "\"lru_gen/enabled\" holds \"{}\"",
                 scrub(text.as_bytes())
             )),

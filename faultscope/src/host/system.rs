@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::file::under;
-use super::kernel::list_thp_sizes;
+use super::kernel::{LRU_GEN_FILE, list_thp_sizes, parse_lru_gen};
 use super::process::parse_stat;
 pub use super::system_text::{
     CpuTimes, Pressure, PressureLine, VmStat, is_selected_vmstat, parse_cpu_times, parse_meminfo,
@@ -76,6 +76,9 @@ pub struct SystemSample {
     pub io_pressure: Option<Pressure>,
     /// `/proc/meminfo`, selected keys with bytes.
     pub meminfo_bytes: Option<Vec<(&'static str, u64)>>,
+    /// Bits of `/sys/kernel/mm/lru_gen/enabled`, 0 switched off; absent where
+    /// multi-generational LRU is not built.
+    pub lru_gen: Option<u32>,
     /// Counters of each folio size, smallest first; empty before Linux 6.8.
     pub mthp: Vec<MthpStats>,
     /// This process.
@@ -110,6 +113,7 @@ pub struct SystemReader {
     stat: Option<File>,
     pressure: [Option<File>; 3],
     meminfo: Option<File>,
+    lru_gen: Option<File>,
     mthp: Vec<MthpFiles>,
     own_stat: Option<File>,
     own_statm: Option<File>,
@@ -138,6 +142,7 @@ impl SystemReader {
             pressure: ["memory", "cpu", "io"]
                 .map(|resource| open(&format!("/proc/pressure/{resource}"))),
             meminfo: open("/proc/meminfo"),
+            lru_gen: open(LRU_GEN_FILE),
             mthp,
             own_stat: open("/proc/self/stat"),
             own_statm: open("/proc/self/statm"),
@@ -159,6 +164,7 @@ impl SystemReader {
         let [memory_pressure, cpu_pressure, io_pressure] = [0, 1, 2]
             .map(|index: usize| parse_pressure(text(self.pressure[index].as_ref(), buffer)?));
         let meminfo_bytes = text(self.meminfo.as_ref(), buffer).map(parse_meminfo);
+        let lru_gen = text(self.lru_gen.as_ref(), buffer).and_then(parse_lru_gen);
         let mthp = self
             .mthp
             .iter()
@@ -190,6 +196,7 @@ impl SystemReader {
             cpu_pressure,
             io_pressure,
             meminfo_bytes,
+            lru_gen,
             mthp,
             own,
         }
@@ -262,6 +269,7 @@ mod tests {
         assert_eq!(sample.vmstat, None);
         assert_eq!(sample.cpus, None);
         assert_eq!(sample.own, None);
+        assert_eq!(sample.lru_gen, None);
         assert!(sample.mthp.is_empty());
         assert_eq!(sample.meminfo("MemTotal"), None);
     }

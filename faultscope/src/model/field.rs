@@ -121,6 +121,9 @@ fields! {
     SPIN_WAIT_NS = "spin_wait_ns" "SPIN WAIT" Ns Counter 3 "contention" "Time in contended spinlock waits.";
     LRU_INSERTIONS = "lru_insertions" "LRU INS" Events Counter 6 "lru" "Folios put on an LRU list; counted where the drain ran, not where the page was touched.";
     LRU_ACTIVATIONS = "lru_activations" "LRU ACT" Events Counter 7 "lru" "Folios activated; with multi-generation LRU on this stays 0.";
+    LRU_MARKED = "lru_mark_accessed" "MARK ACC" Events Counter 7 "mark_accessed" "Calls of folio_mark_accessed.";
+    LRU_REFAULTS = "lru_refaults" "REFAULTS" Events Counter 8 "workingset_refault" "Folios that came back after reclaim had evicted them.";
+    LRU_DRAINS = "lru_drains" "DRAINS" Events Counter 8 "drains" "Calls of lru_add_drain_cpu: all LRU batches of a CPU emptied.";
 
     ORIGIN = "origin" "ORIGIN" None Key 0 "" "user: from user mode; kernel: serviced for the kernel; fixed up; or a counter of the kernel.";
     ACCESS = "access" "ACCESS" None Key 0 "" "read, write or instruction fetch.";
@@ -161,6 +164,12 @@ fields! {
     HOLD_MAX_NS = "hold_max_ns" "MAXHOLD EVER" Ns Gauge 5 "mmap_lock" "Longest hold since attach.";
     MM_WAITS = "mmap_lock_waits" "WAITED" Events Counter 4 "mmap_lock" "Acquisitions that took more than 10 us from asking to having.";
     TAKER_WAIT_NS = "take_wait_ns" "TAKE" Ns Counter 1 "mmap_lock" "Time from asking for mmap_lock to having it; uncontended ones included.";
+    HOLD_WAY = "hold_way" "WAY" None Key 0 "" "region: a call of folio_batch_move_lru; exact: from had to released; not covered: an estimate.";
+    LRU_HOLDS = "lru_holds" "HOLDS" Events Counter 1 "lru_lock_hold" "Holds of lru_lock that ended, or regions.";
+    LRU_HOLD_NS = "lru_hold_ns" "HELD" Ns Counter 0 "lru_lock_hold" "Time lru_lock was held, or in the region; our own programs' time inside it included.";
+    LRU_HOLD_AVG_NS = "lru_hold_avg_ns" "AVG HELD" Ns Gauge 3 "lru_lock_hold" "Average hold or region.";
+    LRU_HOLD_MAX_NS = "lru_hold_max_ns" "MAX EVER" Ns Gauge 4 "lru_lock_hold" "Longest hold or region since attach.";
+    LRU_HOLD_P99_NS = "lru_hold_p99_ns" "P99 HELD" Ns Gauge 4 "lru_lock_hold" "99th percentile of the holds or regions of the interval (log-linear buckets, error at most 25 %).";
 
     ADVICE = "advice" "ADVICE" None Key 0 "" "Advice as in madvise(2).";
     CALL = "call" "CALL" None Key 3 "" "madvise or process_madvise.";
@@ -213,6 +222,9 @@ pub static CPUS: &[&Field] = &[
     &RSS_PER_FAULT,
     &LRU_INSERTIONS,
     &LRU_ACTIVATIONS,
+    &LRU_MARKED,
+    &LRU_REFAULTS,
+    &LRU_DRAINS,
     &CPU_BUSY,
     &CPU_IDLE,
     &CPU_IOWAIT,
@@ -315,6 +327,26 @@ pub static SITES: &[&Field] = &[
 ];
 /// Columns of the waiter table.
 pub static WAITERS: &[&Field] = &[&PID, &COMM, &LOCK, &WAITS, &WAIT_NS, &WAIT_AVG_NS, &CGROUP];
+/// Columns of the lru_lock hold table.
+pub static LRU_HOLD_FIELDS: &[&Field] = &[
+    &HOLD_WAY,
+    &SUBJECT,
+    &OWNER,
+    &LRU_HOLDS,
+    &LRU_HOLD_NS,
+    &LRU_HOLD_AVG_NS,
+    &LRU_HOLD_MAX_NS,
+    &LRU_HOLD_P99_NS,
+    &NODE,
+    &HANDOFF_SAME,
+    &HANDOFF_SMT,
+    &HANDOFF_LLC,
+    &HANDOFF_NODE,
+    &HANDOFF_REMOTE,
+    &CGROUP_ID,
+    &ADDRESS,
+    &COMMENT,
+];
 /// Columns of the madvise view.
 pub static MADVISE: &[&Field] = &[
     &PID,

@@ -55,7 +55,7 @@ tables! {
     AddressSpaces, "spaces", Faults, "Address spaces", field::SPACES, "faults",
         "How many CPUs share each address space: the cacheline-bounce proxy.";
     Lru, "lru", Lru, "LRU", field::LRU, "events",
-        "LRU insertions and activations, RSS-counter updates, and vmstat's reclaim counters.";
+        "What moves on the LRU lists, marks, batches and drains, RSS-counter updates, and vmstat's reclaim counters.";
     Locks, "locks", Locks, "Locks", field::LOCKS, "wait_ns",
         "One row per lock: mmap_lock by owner, lru_lock by node and memcg, others by call site.";
     LockHolders, "holders", Locks, "mmap_lock by taker", field::HOLDERS, "hold_ns",
@@ -64,6 +64,8 @@ tables! {
         "Kernel call sites of contended waits.";
     LockWaiters, "waiters", Locks, "Contended waits by waiter", field::WAITERS, "wait_ns",
         "Which process waited, and in which memory cgroup it runs.";
+    LruHolds, "lru_holds", Locks, "lru_lock holds", field::LRU_HOLD_FIELDS, "lru_hold_ns",
+        "How long lru_lock is held: by region, and exactly with --probe hold_release.";
     Madvise, "madvise", Madvise, "madvise", field::MADVISE, "calls",
         "madvise and process_madvise by process and advice.";
     Programs, "self", Own, "Self: programs", field::PROGRAMS, "runs",

@@ -126,6 +126,8 @@ pub enum Cost {
     Fault,
     /// At every acquisition of an mmap_lock, with two clock reads: a few mmap calls, not faults, since per-VMA locks.
     Acquisition,
+    /// At every acquisition of an lru_lock or every release of any spinlock, some dozens for each lru_lock hold.
+    Release,
     /// At a wait that has already cost microseconds.
     Wait,
     /// At every folio or counter update, a per-CPU addition: at most 10 ns above an empty program.
@@ -233,13 +235,38 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         id: "lru_lock_hold",
-        description: "Time an lru_lock was held.",
+        description: "Time in folio_batch_move_lru, the region in which about half of all lru_lock holds lie.",
+        untraced: "no tracepoint fires at the release of a spinlock",
+    },
+    Signal {
+        id: "lru_lock_exact_hold",
+        description: "Time each lru_lock was held, by node and memory cgroup.",
         untraced: "no tracepoint fires at the release of a spinlock",
     },
     Signal {
         id: "drains",
-        description: "Drains of the per-CPU LRU batches and their size.",
+        description: "Drains of the per-CPU LRU batches.",
         untraced: "no tracepoint exists",
+    },
+    Signal {
+        id: "batches",
+        description: "Size of the batches of folios moved between LRU lists, by move function.",
+        untraced: "no tracepoint exists",
+    },
+    Signal {
+        id: "folio_activate",
+        description: "Folios queued for the active list.",
+        untraced: "the tracepoint fires only when the batch is drained",
+    },
+    Signal {
+        id: "workingset_activation",
+        description: "Activations that age the working set.",
+        untraced: "no tracepoint exists",
+    },
+    Signal {
+        id: "workingset_refault",
+        description: "Refaults of pages that reclaim had evicted, by CPU.",
+        untraced: "no tracepoint exists; vmstat's workingset_refault_* counts them for the machine",
     },
 ];
 
@@ -321,7 +348,37 @@ const LOCKS: &[Degrade] = &[
     },
 ];
 
+const LRU_LOCK: &[&str] = &["OFF_LRUVEC_LOCK", "OFF_LRUVEC_PGDAT", "OFF_ZONE_PGDAT"];
+/// [`LRU_LOCK`], on kernels whose spinlocks spin.
+const SPINNING_LRU_LOCK: &[&str] = &[
+    "OFF_LRUVEC_LOCK",
+    "OFF_LRUVEC_PGDAT",
+    "OFF_ZONE_PGDAT",
+    "SPINLOCK_SPINS",
+];
+const LRU_LOCK_NAMES: &[Degrade] = &[
+    Degrade {
+        globals: &["OFF_PGDAT_NODE"],
+        lost: "lru_lock holds do not tell their NUMA node",
+    },
+    Degrade {
+        globals: &[
+            "OFF_PGDAT_LRUVEC",
+            "OFF_MEMCG_NODE_LRUVEC",
+            "OFF_MEMCG_NODE_MEMCG",
+            "OFF_MEMCG_CSS",
+        ],
+        lost: "lru_lock holds do not tell the memory cgroup the pages are charged to",
+    },
+    Degrade {
+        globals: &["OFF_CSS_SERIAL"],
+        lost: "the lru_lock of a new memory cgroup at the address of a removed one is shown as the latter's",
+    },
+];
+
 const NEW_MMAP: u8 = 0;
+/// The page-based name is the only one before Linux 5.16 and a wrapper since (mm/folio-compat.c).
+const MARK_ACCESSED: &[&str] = &["folio_mark_accessed", "mark_page_accessed"];
 /// The prototypes with `const char *memcg_path` as second argument.
 const MEMCG_PATH: u8 = 1;
 
@@ -335,6 +392,30 @@ macro_rules! probes {
             limits: $limits, cost: Cost::$cost,
         },)*];
     };
+}
+
+const fn entry(names: &'static [&'static str], args: &'static [usize]) -> Attach {
+    Attach::Function {
+        at: FunctionAt::Entry,
+        names,
+        args,
+    }
+}
+
+const fn exit(names: &'static [&'static str], args: &'static [usize]) -> Attach {
+    Attach::Function {
+        at: FunctionAt::Exit,
+        names,
+        args,
+    }
+}
+
+const fn kprobe(names: &'static [&'static str]) -> Attach {
+    Attach::Function {
+        at: FunctionAt::Probe,
+        names,
+        args: &[],
+    }
 }
 
 const fn tp(name: &'static str, args: &'static [usize]) -> Attach {
@@ -385,6 +466,52 @@ probes! {
         "Counts folios put on an LRU list, on the CPU that drains.";
     lru_activate: "lru" Lru "LRU activations" 0, tp("mm_lru_activate", &[]), Counter, &[], &[], "",
         "Counts folios moved to the active list; none with multi-generational LRU on.";
+    mark_accessed: "mark_accessed" Lru "mark accessed" 0, entry(MARK_ACCESSED, &[]), Counter, &[], &[], "",
+        "Counts pages marked accessed.";
+    mark_accessed_kprobe: "mark_accessed" Lru "mark accessed" 1, kprobe(MARK_ACCESSED), Counter, &[], &[],
+        "each page marked accessed costs more: a kprobe in place of a trampoline",
+        "Counts pages marked accessed where fentry is refused.";
+    folio_activate: "folio_activate" Lru "folio_activate" 0, entry(&["folio_activate"], &[]), Counter, &[], &[], "",
+        "Counts folios queued for the active list.";
+    workingset_activation: "workingset_activation" Lru "workingset_activation" 0,
+        entry(&["workingset_activation"], &[]), Counter, &[], &[], "", "Counts activations that age the working set.";
+    workingset_refault: "workingset_refault" Lru "workingset_refault" 0, entry(&["workingset_refault"], &[]),
+        Counter, &[], &[], "", "Counts refaults of evicted pages.";
+    lru_drain: "drains" Lru "drains" 0, entry(&["lru_add_drain_cpu"], &[]), Counter, &[], &[], "",
+        "Counts drains of a CPU's LRU batches.";
+    lru_batch: "batches" Lru "batches" 0, entry(&["folio_batch_move_lru"], &[2]), Counter, &["OFF_FBATCH_NR"], &[],
+        "", "Counts batches moved to a list, with their size and move function.";
+
+    region_end: "lru_lock_hold" Holds "lru_lock region" 0, exit(&["folio_batch_move_lru"], &[2]), Acquisition, &[],
+        &[], "", "Ends the region in which a batch is moved with lru_lock held.";
+    region_begin: "lru_lock_hold" Holds "lru_lock region" 0, entry(&["folio_batch_move_lru"], &[2]), Acquisition,
+        &[], &[], "", "Begins the region in which a batch is moved with lru_lock held.";
+    hold_release: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0, entry(&["_raw_spin_unlock"], &[1]),
+        Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "", "Ends a hold of an lru_lock.";
+    hold_release_irq: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0,
+        entry(&["_raw_spin_unlock_irq"], &[1]), Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Ends a hold of an lru_lock with interrupts off.";
+    hold_release_irqrestore: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0,
+        entry(&["_raw_spin_unlock_irqrestore"], &[2]), Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Ends a hold of an lru_lock with interrupts off and saved.";
+    hold_acquired: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0, exit(&["folio_lruvec_lock"], &[1]),
+        Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "", "Begins a hold of an lru_lock.";
+    hold_acquired_irq: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0,
+        exit(&["folio_lruvec_lock_irq"], &[1]), Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Begins a hold of an lru_lock with interrupts off.";
+    hold_acquired_irqsave: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 0,
+        exit(&["folio_lruvec_lock_irqsave"], &[2]), Release, SPINNING_LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Begins a hold of an lru_lock with interrupts off and saved.";
+    hold_release_rt: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 1, entry(&["rt_spin_unlock"], &[1]),
+        Release, LRU_LOCK, LRU_LOCK_NAMES, "", "Ends a hold of an lru_lock on PREEMPT_RT.";
+    hold_acquired_rt: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 1, exit(&["folio_lruvec_lock"], &[1]),
+        Release, LRU_LOCK, LRU_LOCK_NAMES, "", "Begins a hold of an lru_lock on PREEMPT_RT.";
+    hold_acquired_irq_rt: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 1,
+        exit(&["folio_lruvec_lock_irq"], &[1]), Release, LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Begins a hold of an lru_lock taken by the irq form on PREEMPT_RT.";
+    hold_acquired_irqsave_rt: "lru_lock_exact_hold" ExactHolds "exact lru_lock holds" 1,
+        exit(&["folio_lruvec_lock_irqsave"], &[2]), Release, LRU_LOCK, LRU_LOCK_NAMES, "",
+        "Begins a hold of an lru_lock taken by the irqsave form on PREEMPT_RT.";
     rss_stat: "rss_stat" Rss "rss_stat" 0, tp("rss_stat", &[2, 3]), Counter, ROW, SCOPES, "",
         "Counts RSS-counter updates by member.";
 

@@ -9,13 +9,14 @@ use crate::host::Fact;
 use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
 
-/// Globals that are no member offset of [`OFFSETS`]: a derived offset, two sizes, an index, two switches.
-pub(super) const DERIVED: [&str; 6] = [
+/// Globals that are no member offset of [`OFFSETS`]: a derived offset, two sizes, an index, three switches.
+pub(super) const DERIVED: [&str; 7] = [
     "OFF_PAGE_PTL",
     "SIZE_RWSEM",
     "SIZE_PAGE",
     "MEMCG_SUBSYS",
     "IS_RT",
+    "SPINLOCK_SPINS",
     "READ_HANDOFFS",
 ];
 
@@ -94,6 +95,7 @@ fn derived(btf: &Btf, global: &str) -> Option<u32> {
             .and_then(|index| u32::try_from(index).ok()),
         // kernel/locking/spinlock_rt.c, built with PREEMPT_RT only.
         "IS_RT" => Some(u32::from(btf.has_function("rt_spin_lock"))),
+        "SPINLOCK_SPINS" => (!btf.has_function("rt_spin_lock")).then_some(1),
         // mm/mmap_lock.c or mm/memory.c, built with per-VMA locks only: faults then leave mmap_lock alone, and
         // its read side may be tracked without a shared line on the fault path.
         "READ_HANDOFFS" => Some(u32::from(btf.has_function("lock_vma_under_rcu"))),

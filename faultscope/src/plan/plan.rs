@@ -352,6 +352,7 @@ pub(super) fn member_name(global: &str) -> String {
     match global {
         "OFF_PAGE_PTL" => "a page-table lock inside the page descriptor (\"ptdesc.ptl\")".into(),
         "SIZE_RWSEM" => "the size of \"rw_semaphore\"".into(),
+        "SPINLOCK_SPINS" => "a spinlock that spins (this is PREEMPT_RT)".into(),
         "SIZE_PAGE" => "the size of \"page\"".into(),
         "MEMCG_SUBSYS" => "the memory controller (\"memory_cgrp_id\")".into(),
         _ => format!("\"{global}\""),
@@ -372,7 +373,9 @@ fn globals(facts: &ProbeFacts) -> Vec<(&'static str, u64)> {
                 // Split page-table locks are found by their place in an array of page descriptors.
                 "OFF_PAGE_PTL" if !facts.values.contains_key("SIZE_PAGE") => ABSENT,
                 // Nothing lies inside an rwsem of unknown size, and an unknown switch is off.
-                "SIZE_RWSEM" | "SIZE_PAGE" | "IS_RT" | "READ_HANDOFFS" => value.unwrap_or(0),
+                "SIZE_RWSEM" | "SIZE_PAGE" | "IS_RT" | "SPINLOCK_SPINS" | "READ_HANDOFFS" => {
+                    value.unwrap_or(0)
+                }
                 _ => value.unwrap_or(ABSENT),
             };
             (global, value)

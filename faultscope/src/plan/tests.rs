@@ -210,6 +210,7 @@ fn without_fault_tracepoints_the_software_event_counts() {
 fn kernel_without_any_tracepoint_counts_faults_alone() {
     let mut facts = newest();
     facts.tracepoints.clear();
+    facts.functions.clear();
     let plan = plan(&facts, &Request::everything());
     assert_eq!(programs(&plan), ["fault_software", "fault_major"]);
     for signal in ["mmap_lock", "contention", "lru", "rss_stat", "madvise"] {

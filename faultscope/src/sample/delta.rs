@@ -75,6 +75,86 @@ pub struct CpuTime {
     pub steal_ns: u64,
 }
 
+/// Calls of LRU functions on a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LruCalls {
+    /// `folio_mark_accessed`.
+    pub mark_accessed: u64,
+    /// `folio_activate`: queued for the active list.
+    pub activate_calls: u64,
+    /// `workingset_activation`.
+    pub workingset_activations: u64,
+    /// `workingset_refault`.
+    pub refaults: u64,
+    /// `lru_add_drain_cpu`.
+    pub drains: u64,
+}
+
+/// Greatest number of folios in a batch, plus one.
+pub const BATCH_SIZES: usize = 32;
+
+/// What `folio_batch_move_lru` did with one move function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Batches.
+    pub batches: u64,
+    /// Folios in them.
+    pub folios: u64,
+    /// Batches by number of folios.
+    pub sizes: [u64; BATCH_SIZES],
+    /// Calls timed: regions of lru_lock.
+    pub regions: u64,
+    /// Their time, ns.
+    pub region_ns: u64,
+    /// Longest since attach, ns.
+    pub region_max_ns: u64,
+    /// Calls of the interval.
+    pub histogram: Histogram,
+}
+
+/// An lru_lock: its node and memcg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LruLockId {
+    /// NUMA node.
+    pub node: u32,
+    /// Cgroup the pages are charged to, 0 the node's own.
+    pub memcg: u64,
+}
+
+/// Exact holds of an lru_lock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LruHold {
+    /// Holds that ended.
+    pub holds: u64,
+    /// Their time, ns.
+    pub hold_ns: u64,
+    /// Longest since attach, ns.
+    pub max_ns: u64,
+    /// Handoffs by distance.
+    pub handoffs: [u64; DISTANCES],
+    /// Holds of the interval.
+    pub histogram: Histogram,
+    /// An address of the lock, 0 where kernel addresses are hidden.
+    pub address: u64,
+}
+
+/// What the exact holds cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LruCoverage {
+    /// lru_locks had through `folio_lruvec_lock*`.
+    pub acquired: u64,
+    /// Of those, never seen released.
+    pub unended: u64,
+    /// Releases of any spinlock.
+    pub releases: u64,
+    /// Of those that end no tracked hold, how many were tested for an lru_lock.
+    pub tested: u64,
+    /// Of those tested, how many were lru_locks: had by open-coded locking.
+    pub uncovered: u64,
+    /// One in this many is tested.
+    pub sample: u64,
+}
+
 /// A CPU's increments; never filtered.
 #[derive(Debug, Clone, Default)]
 pub struct Cpu {
@@ -90,6 +170,8 @@ pub struct Cpu {
     pub lru_insertions: u64,
     /// Folios activated.
     pub lru_activations: u64,
+    /// Calls of LRU functions.
+    pub lru: LruCalls,
     /// mmap_lock handoffs from another CPU.
     pub mmap_handoffs: u64,
     /// Failed mmap_lock attempts, read then write.
@@ -307,6 +389,17 @@ pub struct Delta {
     pub locks: HashMap<LockId, Lock>,
     /// Call chains by slot + 1.
     pub chains: Arc<HashMap<u32, CallChain>>,
+    /// `folio_batch_move_lru` by name of the move function.
+    pub moves: BTreeMap<Arc<str>, Moves>,
+    /// Ends of `folio_batch_move_lru` without a known begin.
+    pub regions_unpaired: u64,
+    /// Exact lru_lock holds.
+    pub lru_holds: HashMap<LruLockId, LruHold>,
+    /// What they cover.
+    pub lru_coverage: LruCoverage,
+    /// Multi-generational LRU at the beginning and end of the interval: the bits of
+    /// its switch, 0 off; `None` where it is not built.
+    pub mglru: [Option<u32>; 2],
     /// madvise.
     pub madvise: HashMap<MadviseId, Madvise>,
     /// Names of processes that appear in rows, by tgid, scrubbed.

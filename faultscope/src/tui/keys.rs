@@ -104,7 +104,7 @@ bindings! {
     MAIN [ch('4')] Action::Show(View::Cgroups), "", "Memory cgroups";
     MAIN [ch('5')] Action::Show(View::Faults), "", "Faults by kind; address spaces";
     MAIN [ch('6')] Action::Show(View::Lru), "", "LRU and RSS counters";
-    MAIN [ch('7')] Action::Show(View::Locks), "", "Locks, takers, call sites, waiters";
+    MAIN [ch('7')] Action::Show(View::Locks), "", "Locks, takers, call sites, waiters, lru_lock holds";
     MAIN [ch('8')] Action::Show(View::Madvise), "", "madvise by process and advice";
     MAIN [ch('9')] Action::Show(View::Own), "", "Self: programs, losses, maps";
     MAIN [key(KeyCode::Tab)] Action::NextView, "view", "next view";

@@ -76,7 +76,7 @@ impl Group {
         for probe in &plan.chosen {
             let is_paired = matches!(
                 probe.cost,
-                Cost::Acquisition | Cost::Wait | Cost::SystemCall
+                Cost::Acquisition | Cost::Release | Cost::Wait | Cost::SystemCall
             );
             let group = groups
                 .iter_mut()
@@ -110,7 +110,7 @@ impl Group {
             Cost::Rare => "rare",
             Cost::Counter if probe.required.is_empty() => "counter",
             Cost::Counter | Cost::Fault => "scoped",
-            Cost::Acquisition | Cost::SystemCall => "clocked",
+            Cost::Acquisition | Cost::Release | Cost::SystemCall => "clocked",
             Cost::Wait => "wait",
         }
     }
@@ -130,7 +130,15 @@ impl Group {
                 Box::new(Contention::new([a.cpu as usize, b.cpu as usize])?)
             }
             "lru" if probe.program == "lru_activate" => Box::new(Rereads::new()?),
-            "lru" | "rss_stat" => Box::new(WriteFaults::new()?),
+            "mark_accessed" => Box::new(Rereads::new()?),
+            "lru" | "rss_stat" | "batches" | "lru_lock_hold" | "lru_lock_exact_hold" => {
+                Box::new(WriteFaults::new()?)
+            }
+            "drains" | "folio_activate" | "workingset_activation" | "workingset_refault" => {
+                return Ok(Err(
+                    "an addition as `lru_insertion`; no load makes enough of its events",
+                ));
+            }
             "madvise" => Box::new(Advices::new()?),
             "page_table_locks" => {
                 return Ok(Err("attached only until it has run once"));

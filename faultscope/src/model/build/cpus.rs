@@ -65,6 +65,15 @@ fn row(cpu: &Cpu, delta: &Delta, context: &Context) -> Cells {
         .real(&f::RSS_PER_FAULT, rss_ratio)
         .set(&f::LRU_INSERTIONS, lru(cpu.lru_insertions))
         .set(&f::LRU_ACTIVATIONS, lru(cpu.lru_activations))
+        .set(
+            &f::LRU_MARKED,
+            given(context, "mark_accessed", cpu.lru.mark_accessed),
+        )
+        .set(
+            &f::LRU_REFAULTS,
+            given(context, "workingset_refault", cpu.lru.refaults),
+        )
+        .set(&f::LRU_DRAINS, given(context, "drains", cpu.lru.drains))
         .real(&f::CPU_BUSY, share(|t| t.busy_ns))
         .real(&f::CPU_IDLE, share(|t| t.idle_ns))
         .real(&f::CPU_IOWAIT, share(|t| t.iowait_ns))

@@ -30,7 +30,7 @@ fn mode(id: &LockId) -> &'static str {
     }
 }
 
-fn handoffs(cells: Cells, by_distance: &[u64; DISTANCES]) -> Cells {
+pub(super) fn handoffs(cells: Cells, by_distance: &[u64; DISTANCES]) -> Cells {
     cells
         .count(&f::HANDOFF_SAME, by_distance[0])
         .count(&f::HANDOFF_SMT, by_distance[1])

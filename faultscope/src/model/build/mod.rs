@@ -3,6 +3,7 @@
 mod cpus;
 mod faults;
 mod locks;
+mod lru;
 mod machine;
 mod overview;
 mod scopes;
@@ -34,11 +35,12 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::Cgroups => scopes::cgroups(delta, context),
         TableId::FaultKinds => faults::kinds(delta, context),
         TableId::AddressSpaces => faults::spaces(delta, context),
-        TableId::Lru => machine::lru(delta, context),
+        TableId::Lru => lru::rows(delta, context),
         TableId::Locks => locks::locks(delta),
         TableId::LockHolders => locks::takers(delta),
         TableId::LockSites => locks::sites(delta),
         TableId::LockWaiters => locks::waiters(delta),
+        TableId::LruHolds => lru::holds(delta, context),
         TableId::Madvise => machine::madvise(delta),
         TableId::Programs => machine::programs(delta),
         TableId::Losses => machine::losses(delta, context),
