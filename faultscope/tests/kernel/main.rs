@@ -15,6 +15,8 @@ mod filters;
 mod idle;
 mod locks;
 mod losses;
+mod lru;
+mod lru_holds;
 mod madvise;
 mod mmap_lock;
 mod programs;
@@ -29,6 +31,8 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     filters::ROLES,
     locks::ROLES,
     losses::ROLES,
+    lru::ROLES,
+    lru_holds::ROLES,
     madvise::ROLES,
     mmap_lock::ROLES,
     sharing::ROLES,

@@ -253,10 +253,6 @@ pub(crate) fn feature(what: &str, has: Result<(), &str>) {
 ///
 /// It is counted, and in the guests of `cargo xtask vm` it has to stand in the
 /// table of `xtask/src/vm/skips.rs`.
-#[expect(
-    dead_code,
-    reason = "the first test that needs it takes this line away"
-)]
 pub(crate) fn skip(reason: &str) {
     println!("SKIP {reason}");
 }
