@@ -40,6 +40,10 @@ pub mod map {
     pub const ZERO: &str = "ZERO";
     /// Array of scratch stacks, one per possible CPU.
     pub const SCRATCH: &str = "SCRATCH";
+    /// Array of `SlowRow`, one per possible CPU, mmapable.
+    pub const SLOW: &str = "SLOW";
+    /// Array of scratch stacks of the slow-path programs, one per possible CPU.
+    pub const SLOW_SCRATCH: &str = "SLOW_SCRATCH";
     /// Array of u64: packed place of each CPU, mmapable.
     pub const PLACES: &str = "PLACES";
     /// Hash `MadviseKey` → `MadviseRow`.

@@ -15,4 +15,5 @@ pub mod loss;
 pub mod lru;
 pub mod madvise;
 pub mod mmap;
+pub mod slowpath;
 pub mod thread;

@@ -75,7 +75,9 @@ pub struct LockKey {
     pub owner: u32,
 }
 
-/// One row of the lock table; written only by `contention_end` on its CPU.
+/// One row of the lock table; written on its CPU by the program that ends a wait
+/// (`contention_end`, or the slow path's), which may nest: rows are claimed by
+/// compare-and-exchange.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub struct LockRow {
@@ -91,10 +93,13 @@ pub struct LockRow {
     pub handoffs: [u64; DISTANCE_SLOTS],
     /// An address of the lock, for experts.
     pub address: u64,
+    /// Of `waits`, those the contention tracepoint saw.
+    pub traced: u64,
     /// Log-linear histogram of waits (`latency`); wraps at 2^32.
     pub histogram: [u32; crate::latency::SLOTS],
 }
-const _: () = assert!(size_of::<LockRow>().is_multiple_of(64));
+// A CPU has at least 64 rows: they fill whole cache lines.
+const _: () = assert!((64 * size_of::<LockRow>()).is_multiple_of(64));
 
 /// A contended wait in progress.
 #[repr(C)]

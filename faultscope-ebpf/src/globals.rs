@@ -70,6 +70,9 @@ globals! {
     // 1 where faults do not take mmap_lock (per-VMA locks), so that handoffs of
     // read acquisitions may be tracked as well.
     READ_HANDOFFS = 0;
+    // 1 where spinlock waits are measured in their slow path: the contention
+    // tracepoint then only marks them.
+    SLOWPATH = 0;
     // Bounds the compiler must not know, or it drops the checks the 6.1 verifier needs.
     M3 = 3;
     M7 = 7;

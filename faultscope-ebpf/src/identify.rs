@@ -3,12 +3,12 @@
 
 use crate::{
     globals::{self, get, member, peek},
-    maps::{CONTROL, SCRATCH, STACKS},
-    mmap::launder,
+    maps::{CONTROL, STACKS},
+    mmap::launder_in,
     record::{cpu, exchange, lose},
     thread,
 };
-use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack, programs::BtfTracePointContext};
+use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_stack, maps::Array};
 use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
     abi::{PROBES, STACK_SLOTS},
@@ -22,10 +22,14 @@ const PGDAT_SPAN: u64 = 512 << 10;
 /// Bytes of the page-descriptor array searched around a known descriptor: 16 TiB of memory.
 const VMEMMAP_SPAN: u64 = 1 << 38;
 
+/// A scratch stack for each CPU; programs that may interrupt each other have
+/// each their own.
+pub type Scratch = Array<[u64; FRAMES]>;
+
 /// Names the lock. `stack` is part of the identity of locks known only by their
 /// call site.
 #[inline(always)]
-pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
+pub fn identify(lock: u64, kind: u32, stack: u32, scratch: &'static Scratch) -> LockKey {
     let mode = (kind & (flags::READ | flags::WRITE)) as u8;
     let key = LockKey {
         row: ROW_LOCK,
@@ -50,7 +54,7 @@ pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
         return by_site(RT);
     }
     if kind & (flags::READ | flags::WRITE) != 0 || kind & flags::RT != 0 {
-        if let Some((mm, is_inner)) = mmap_lock(lock) {
+        if let Some((mm, is_inner)) = mmap_lock(lock, scratch) {
             if is_inner {
                 // PREEMPT_RT: the rt_mutex inside the rwsem, part of the outer wait.
                 return LockKey {
@@ -94,7 +98,7 @@ pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
                 ..key
             };
         }
-        if is_page_table_lock(lock) {
+        if is_page_table_lock(lock, scratch) {
             return LockKey {
                 class: PTL as u8,
                 mode: 0,
@@ -114,13 +118,16 @@ pub fn identify(lock: u64, kind: u32, stack: u32) -> LockKey {
 /// The mm whose mmap_lock this is, and whether the address lies inside the
 /// rwsem rather than at its start: the running task's, or one it has asked for.
 #[inline(always)]
-fn mmap_lock(lock: u64) -> Option<(u64, bool)> {
+fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
     let offset = get(&globals::OFF_MM_LOCK);
     if offset == ABSENT {
         return None;
     }
     let size = get(&globals::SIZE_RWSEM);
-    let own = launder(member::<*const u8>(thread::task(), &globals::OFF_TASK_MM)?);
+    let own = launder_in(
+        scratch,
+        member::<*const u8>(thread::task(), &globals::OFF_TASK_MM)?,
+    );
     let inside = |mm: u64| lock.wrapping_sub(mm.wrapping_add(offset));
     if own != 0 && inside(own) < size {
         return Some((own, inside(own) != 0));
@@ -230,11 +237,11 @@ fn zone(lock: u64) -> Option<(u32, u64)> {
 
 /// Split locks lie in page descriptors, the others in the mm.
 #[inline(always)]
-fn is_page_table_lock(lock: u64) -> bool {
+fn is_page_table_lock(lock: u64, scratch: &'static Scratch) -> bool {
     let offset = get(&globals::OFF_MM_PTL);
     if offset != ABSENT {
         if let Some(mm) = member::<*const u8>(thread::task(), &globals::OFF_TASK_MM) {
-            let mm = launder(mm);
+            let mm = launder_in(scratch, mm);
             if mm != 0 && lock == mm.wrapping_add(offset) {
                 return true;
             }
@@ -258,7 +265,7 @@ fn is_page_table_lock(lock: u64) -> bool {
 /// Takes the kernel call chain if it is wanted; returns its slot + 1, 0 if not
 /// wanted or not kept.
 #[inline(always)]
-pub fn call_chain(ctx: &BtfTracePointContext) -> u32 {
+pub fn call_chain(ctx: &impl EbpfContext, scratch: &'static Scratch) -> u32 {
     let Some(control) = CONTROL.get_ptr(0) else {
         return 0;
     };
@@ -266,7 +273,7 @@ pub fn call_chain(ctx: &BtfTracePointContext) -> u32 {
     if unsafe { read_volatile(&raw const (*control).stacks) } == 0 {
         return 0;
     }
-    let Some(frames) = SCRATCH.get_ptr_mut(cpu()) else {
+    let Some(frames) = scratch.get_ptr_mut(cpu()) else {
         return 0;
     };
     let frames = frames.cast::<u64>();

@@ -8,8 +8,9 @@ use crate::{
     globals::{self, get},
     handoff,
     identify::{call_chain, identify},
-    maps::{LOCK_LAST, LOCKS, SPINS},
-    record::{cpu, lose, mix, totals},
+    maps::{LOCK_LAST, LOCKS, SCRATCH, SPINS},
+    record::{add, cpu, exchange, lose, mix, totals},
+    slowpath,
     thread::{self, Context},
 };
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
@@ -34,10 +35,13 @@ fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     let lock: u64 = ctx.arg(0);
     let kind = ctx.arg::<u64>(1) as u32;
     let tid = thread::tid() as u32;
+    if get(&globals::SLOWPATH) != 0 && kind == flags::SPIN && slowpath::mark(lock, tid) {
+        return 0;
+    }
     // Claims the row, so that `contention_end` finds it.
     let _ = thread::row(Context::Atomic);
-    let stack = call_chain(&ctx);
-    let key = identify(lock, kind, stack);
+    let stack = call_chain(&ctx, &SCRATCH);
+    let key = identify(lock, kind, stack, &SCRATCH);
     let wait = Wait {
         lock,
         start_ns,
@@ -59,12 +63,15 @@ fn contention_end(ctx: BtfTracePointContext) -> i32 {
     let lock: u64 = ctx.arg(0);
     let tid = thread::tid() as u32;
     let cpu = cpu();
+    if get(&globals::SLOWPATH) != 0 && slowpath::is_waiting(lock, tid, cpu) {
+        return 0;
+    }
     let found = match end_spin(lock, tid, cpu) {
         Some(wait) => Some(wait),
         None => end_sleep(lock, tid),
     };
     match found {
-        Some(wait) => ended(&wait, end_ns, cpu),
+        Some(wait) => ended(&wait, end_ns, cpu, 1),
         None => {
             if let Some(totals) = totals(cpu) {
                 totals.unpaired_ends += 1;
@@ -77,7 +84,7 @@ fn contention_end(ctx: BtfTracePointContext) -> i32 {
 /// Pushes onto a pairing stack. An entry of the same lock and thread cannot
 /// still be waiting, nor can a full stack: what is given up is counted.
 #[inline(always)]
-fn push(waits: &mut [Wait; DEPTH], depth: &mut u64, wait: &Wait) {
+pub fn push(waits: &mut [Wait; DEPTH], depth: &mut u64, wait: &Wait) {
     let mut top = *depth;
     if top >= DEPTH as u64 {
         lose(loss::STALE_BEGIN, DEPTH as u64);
@@ -115,7 +122,7 @@ fn begin_sleep(wait: &Wait, is_mutex: bool) {
 }
 
 #[inline(always)]
-fn is_same(entry: &Wait, lock: u64, tid: u32) -> bool {
+pub fn is_same(entry: &Wait, lock: u64, tid: u32) -> bool {
     entry.lock == lock && entry.tid == tid
 }
 
@@ -126,7 +133,7 @@ fn waits_for(waits: &[Wait; DEPTH], depth: u64, wait: &Wait) -> bool {
 
 /// Forgets an older wait of the same thread for the same lock, and all above it.
 #[inline(always)]
-fn drop_stale(waits: &[Wait; DEPTH], depth: &mut u64, wait: &Wait) {
+pub fn drop_stale(waits: &[Wait; DEPTH], depth: &mut u64, wait: &Wait) {
     for i in 0..DEPTH {
         if (i as u64) < *depth && is_same(&waits[i], wait.lock, wait.tid) {
             lose(loss::STALE_BEGIN, *depth - i as u64);
@@ -135,21 +142,31 @@ fn drop_stale(waits: &[Wait; DEPTH], depth: &mut u64, wait: &Wait) {
     }
 }
 
-/// Pops the topmost wait for the lock; entries above it never ended.
+/// Pops the topmost wait for the lock, with what `traced` says of its index;
+/// entries above it never ended.
 ///
 /// A copy, made word by word: for the verifier all depths are then one state,
 /// which divides the instructions it walks by eight.
 #[inline(always)]
-fn pop(waits: &[Wait; DEPTH], depth: &mut u64, lock: u64, tid: u32) -> Option<Wait> {
+pub fn pop(
+    waits: &[Wait; DEPTH],
+    depth: &mut u64,
+    lock: u64,
+    tid: u32,
+    traced: impl Fn(usize) -> u64,
+) -> Option<(Wait, u64)> {
     for i in (0..DEPTH).rev() {
         if (i as u64) < *depth && is_same(&waits[i], lock, tid) {
             let above = *depth - 1 - i as u64;
             if above != 0 {
                 lose(loss::STALE_BEGIN, above);
             }
-            *depth = i as u64;
-            // SAFETY: a live map value.
-            return Some(unsafe { read_volatile(&raw const waits[i]) });
+            // SAFETY: a live map value. Copied before the entry is given up: an
+            // interrupt may begin a wait at once.
+            let found = (unsafe { read_volatile(&raw const waits[i]) }, traced(i));
+            // SAFETY: as above.
+            unsafe { write_volatile(depth, i as u64) };
+            return Some(found);
         }
     }
     None
@@ -163,7 +180,7 @@ fn end_spin(lock: u64, tid: u32, cpu: u32) -> Option<Wait> {
     if spins.depth == 0 {
         return None;
     }
-    pop(&spins.waits, &mut spins.depth, lock, tid)
+    pop(&spins.waits, &mut spins.depth, lock, tid, |_| 1).map(|(wait, _)| wait)
 }
 
 #[inline(always)]
@@ -172,12 +189,24 @@ fn end_sleep(lock: u64, tid: u32) -> Option<Wait> {
     if pending.sleep_depth == 0 {
         return None;
     }
-    pop(&pending.sleeps, &mut pending.sleep_depth, lock, tid)
+    pop(&pending.sleeps, &mut pending.sleep_depth, lock, tid, |_| 1).map(|(wait, _)| wait)
 }
 
-/// Adds an ended wait to its CPU, its thread, its lock and its call site.
+/// Adds to a word that the other program which ends waits may be adding to
+/// below us; without it the addition need not be atomic.
 #[inline(always)]
-fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
+fn bump(word: &mut u64, n: u64) {
+    if get(&globals::SLOWPATH) != 0 {
+        add(word, n);
+    } else {
+        *word += n;
+    }
+}
+
+/// Adds an ended wait to its CPU, its thread, its lock and its call site;
+/// `traced` is 1 if the contention tracepoint saw it.
+#[inline(always)]
+pub fn ended(wait: &Wait, end_ns: u64, cpu: u32, traced: u64) {
     let wait_ns = if end_ns > wait.start_ns {
         end_ns - wait.start_ns
     } else {
@@ -185,14 +214,14 @@ fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
     };
     let class = (wait.key.class as u64 & get(&globals::M7)) as usize % CLASSES;
     if let Some(totals) = totals(cpu) {
-        totals.waits[class] += 1;
-        totals.wait_ns[class] += wait_ns;
+        bump(&mut totals.waits[class], 1);
+        bump(&mut totals.wait_ns[class], wait_ns);
     }
     let is_filtered = get(&globals::FILTERS) != 0;
     match thread::present() {
         Some(row) if row.flags & COUNTED != 0 => {
-            row.columns.waits[class] += 1;
-            row.columns.wait_ns[class] += wait_ns;
+            bump(&mut row.columns.waits[class], 1);
+            bump(&mut row.columns.wait_ns[class], wait_ns);
         }
         Some(_) => return,
         None => {
@@ -216,7 +245,12 @@ fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
     } else {
         Some(handoff::note(&LOCK_LAST, identity, cpu))
     };
-    add_row(&wait.key, wait, wait_ns, cpu, distance);
+    let add = Add {
+        wait_ns,
+        traced,
+        distance,
+    };
+    add_row(&wait.key, wait, cpu, add);
     if wait.stack != 0 {
         let site = LockKey {
             row: ROW_SITE,
@@ -227,13 +261,25 @@ fn ended(wait: &Wait, end_ns: u64, cpu: u32) {
             owner: 0,
             ..wait.key
         };
-        add_row(&site, wait, wait_ns, cpu, None);
+        let add = Add {
+            distance: None,
+            ..add
+        };
+        add_row(&site, wait, cpu, add);
     }
+}
+
+/// What a wait adds to a row.
+#[derive(Clone, Copy)]
+struct Add {
+    wait_ns: u64,
+    traced: u64,
+    distance: Option<u32>,
 }
 
 /// Finds or makes the key's row among this CPU's rows and adds the wait.
 #[inline(always)]
-fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<u32>) {
+fn add_row(key: &LockKey, wait: &Wait, cpu: u32, what: Add) {
     let words = (&raw const *key).cast::<u64>();
     // SAFETY: a key is four words.
     let (a, b, c, d) = unsafe { (*words, *words.add(1), *words.add(2), *words.add(3)) };
@@ -247,7 +293,7 @@ fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<
             return;
         };
         let found = row.cast::<u64>().cast_const();
-        // SAFETY: a live map value; only this program on this CPU writes it.
+        // SAFETY: a live map value; only this CPU writes it.
         let (fa, fb, fc, fd) = unsafe {
             (
                 read_volatile(found),
@@ -257,7 +303,7 @@ fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<
             )
         };
         if fa == a && fb == b && fc == c && fd == d {
-            add_wait(row, wait, wait_ns, distance);
+            add_wait(row, wait, what);
             return;
         }
         if fa & 0xff == 0 && free == u64::MAX {
@@ -272,21 +318,32 @@ fn add_row(key: &LockKey, wait: &Wait, wait_ns: u64, cpu: u32, distance: Option<
         return;
     };
     let into = row.cast::<u64>();
-    // SAFETY: as above. The word with the row kind comes last: a reader sees a whole key.
+    // SAFETY: as above.
+    if exchange(into, 0, a) != 0 {
+        // An interrupt took it between the look and the claim.
+        lose(loss::LOCKS_FULL, u64::from(key.row == ROW_LOCK));
+        return;
+    }
+    // SAFETY: as above. `waits` becomes non-zero last: a reader sees a whole key.
     unsafe {
         write_volatile(into.add(1), b);
         write_volatile(into.add(2), c);
         write_volatile(into.add(3), d);
-        write_volatile(into, a);
     }
-    add_wait(row, wait, wait_ns, distance);
+    add_wait(row, wait, what);
 }
 
 #[inline(always)]
-fn add_wait(row: *mut LockRow, wait: &Wait, wait_ns: u64, distance: Option<u32>) {
-    // SAFETY: a live map value; only this program on this CPU writes it.
+fn add_wait(row: *mut LockRow, wait: &Wait, what: Add) {
+    let Add {
+        wait_ns,
+        traced,
+        distance,
+    } = what;
+    // SAFETY: a live map value; only this CPU writes it.
     let row = unsafe { &mut *row };
     row.waits += 1;
+    row.traced += traced;
     row.wait_ns += wait_ns;
     if wait_ns > row.max_ns {
         row.max_ns = wait_ns;

@@ -26,6 +26,7 @@ mod madvise;
 mod maps;
 mod mmap;
 mod record;
+mod slowpath;
 mod thread;
 
 #[panic_handler]

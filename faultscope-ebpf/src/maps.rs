@@ -15,6 +15,7 @@ use faultscope_common::{
     lru::{HELD_SLOTS, Held, HoldRow, LruRow, Regions},
     madvise::{MadviseKey, MadviseRow},
     mmap::{MMAP_SLOTS, MmapRow},
+    slowpath::SlowRow,
     thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
 };
 
@@ -47,7 +48,7 @@ pub static MMAP: Array<MmapRow> = Array::with_max_entries(MMAP_SLOTS, BPF_F_MMAP
 /// Written by whoever acquires; a reused slot makes the distance unknown.
 #[map]
 pub static MMAP_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
-/// `LOCK_ROWS` rows per CPU, written by `contention_end` there; read in place.
+/// `LOCK_ROWS` rows per CPU, written there by whoever ends a wait; read in place.
 /// Full: `LOCKS_FULL`.
 #[map]
 pub static LOCKS: Array<LockRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
@@ -63,6 +64,12 @@ pub static STACKS: Array<StackRow> = Array::with_max_entries(STACK_SLOTS, BPF_F_
 /// A stack being taken on a CPU.
 #[map]
 pub static SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// Written by the slow-path programs of the CPU; read in place. Never full.
+#[map]
+pub static SLOW: Array<SlowRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// A stack being taken by a slow-path program of a CPU, which interrupts others.
+#[map]
+pub static SLOW_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
 /// Core, LLC and node of each CPU, 16 bits each; written by user space.
 #[map]
 pub static PLACES: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);

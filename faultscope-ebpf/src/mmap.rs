@@ -14,11 +14,12 @@ use crate::{
 use aya_ebpf::{
     helpers::{bpf_ktime_get_ns, generated::bpf_task_pt_regs},
     macros::btf_tracepoint,
+    maps::Array,
     programs::BtfTracePointContext,
 };
 use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
-    lock::{DEPTH, DISTANCES},
+    lock::{DEPTH, DISTANCES, FRAMES},
     loss,
     mmap::{
         EXIT, KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS,
@@ -69,7 +70,14 @@ fn now() -> u64 {
 /// the former, and a round trip through a map forgets the type.
 #[inline(always)]
 pub fn launder(pointer: *const u8) -> u64 {
-    let Some(scratch) = SCRATCH.get_ptr_mut(cpu()) else {
+    launder_in(&SCRATCH, pointer)
+}
+
+/// The same through a scratch of the caller's own, for programs that may
+/// interrupt another one.
+#[inline(always)]
+pub fn launder_in(scratch: &'static Array<[u64; FRAMES]>, pointer: *const u8) -> u64 {
+    let Some(scratch) = scratch.get_ptr_mut(cpu()) else {
         return 0;
     };
     let word = scratch.cast::<u64>();

@@ -123,6 +123,8 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::CPUS, sizes.cpus),
         (map::SPINS, sizes.cpus),
         (map::SCRATCH, sizes.cpus),
+        (map::SLOW, sizes.cpus),
+        (map::SLOW_SCRATCH, sizes.cpus),
         (map::PLACES, sizes.cpus),
         (map::THREADS, sizes.threads),
         (map::PENDING, sizes.threads),

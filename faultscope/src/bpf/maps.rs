@@ -17,6 +17,7 @@ use faultscope_common::{
     lru::{HoldRow, LruRow},
     madvise::{MadviseKey, MadviseRow},
     mmap::{MMAP_SLOTS, MmapRow},
+    slowpath::SlowRow,
     thread::{RetiredKey, SpaceKey, ThreadRow},
 };
 
@@ -90,6 +91,8 @@ pub struct Maps {
     pub locks: Table<LockRow>,
     /// Call chains.
     pub stacks: Table<StackRow>,
+    /// Exact spinlock waits by CPU.
+    pub slow: Table<SlowRow>,
     /// madvise rows.
     pub madvise: Hash<MadviseKey, MadviseRow>,
     /// LRU totals by CPU.
@@ -118,6 +121,7 @@ impl Maps {
             mmap: table(ebpf, map::MMAP, MMAP_SLOTS)?,
             locks: table(ebpf, map::LOCKS, sizes.lock_rows * sizes.cpus)?,
             stacks: table(ebpf, map::STACKS, STACK_SLOTS)?,
+            slow: table(ebpf, map::SLOW, sizes.cpus)?,
             madvise: hash(ebpf, map::MADVISE, sizes.madvise)?,
             lru: table(ebpf, map::LRU, sizes.cpus)?,
             lru_holds: table(ebpf, map::LRU_HOLDS, sizes.hold_rows * sizes.cpus)?,

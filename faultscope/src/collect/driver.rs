@@ -1,6 +1,8 @@
 //! One tick: every collector fills one `Delta`.
 
-use super::{lru::Lru, machine::Machine, names::Names, tables::Tables, threads::Threads};
+use super::{
+    lru::Lru, machine::Machine, names::Names, slowpath::Slowpath, tables::Tables, threads::Threads,
+};
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
     host::{cgroup::CgroupPaths, clock, system::SystemReader, topology::Topology},
@@ -19,6 +21,9 @@ const WINDOW_NS: u64 = 9_500_000;
 /// Shortest time between the starts of two windows, ns; less than a second, or a
 /// tick that comes a little early would go without.
 const WINDOW_EVERY_NS: u64 = 950_000_000;
+
+/// Programs of which one is attached while spinlock waits are exact.
+const SLOWPATH: [&str; 2] = ["spin_slowpath_native_begin", "spin_slowpath_pv_begin"];
 
 const WINDOW_WORD: usize = std::mem::offset_of!(Control, window_until_ns) / 8;
 const STACKS_WORD: usize = std::mem::offset_of!(Control, stacks) / 8;
@@ -57,6 +62,7 @@ pub struct Collector {
     threads: Threads,
     tables: Tables,
     lru: Lru,
+    slowpath: Slowpath,
     machine: Machine,
     names: Names,
     places: Vec<(&'static str, String)>,
@@ -87,6 +93,7 @@ impl Collector {
             threads: Threads::default(),
             tables: Tables::default(),
             lru: Lru::new(settings.has_symbols),
+            slowpath: Slowpath::default(),
             places: settings.places,
             stats: BTreeMap::new(),
             statistics: None,
@@ -170,6 +177,9 @@ impl Collector {
             ..std::mem::take(&mut self.pending)
         };
         self.tables.locks(&self.maps, &mut delta);
+        if SLOWPATH.iter().any(|name| self.programs.is_attached(name)) {
+            self.slowpath.collect(&self.maps, &mut delta);
+        }
         self.tables
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;

@@ -9,6 +9,7 @@ mod lru;
 mod machine;
 mod names;
 mod rows;
+mod slowpath;
 mod tables;
 mod threads;
 

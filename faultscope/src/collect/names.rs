@@ -4,7 +4,7 @@ use crate::{
     bpf::Maps,
     host::{cgroup::CgroupPaths, process},
     sample::{Delta, delta::CallChain},
-    symbol::{KernelSymbols, call_site},
+    symbol::{KernelSymbols, call_site, is_paravirtual},
 };
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,6 +23,8 @@ pub(super) struct Names {
     processes: HashMap<u32, Arc<str>>,
     chains: Arc<HashMap<u32, CallChain>>,
     has_symbols: bool,
+    is_paravirtual: Option<bool>,
+    symbols_refused: Option<String>,
 }
 
 impl Names {
@@ -35,6 +37,8 @@ impl Names {
             processes: HashMap::new(),
             chains: Arc::default(),
             has_symbols,
+            is_paravirtual: None,
+            symbols_refused: None,
         }
     }
 
@@ -44,6 +48,8 @@ impl Names {
         self.cgroups(delta);
         self.chains(maps, delta);
         delta.chains = Arc::clone(&self.chains);
+        delta.is_paravirtual = self.is_paravirtual;
+        delta.symbols_refused.clone_from(&self.symbols_refused);
     }
 
     fn processes(&mut self, delta: &mut Delta) {
@@ -146,7 +152,17 @@ impl Names {
                 continue;
             }
             let frames = &row.frames[..used];
-            let names = symbols.as_ref().and_then(|s| s.resolve(frames).ok());
+            let names = match symbols.as_ref().map(|s| s.resolve(frames)) {
+                Some(Ok(names)) => Some(names),
+                Some(Err(reason)) => {
+                    self.symbols_refused = Some(reason);
+                    None
+                }
+                None => None,
+            };
+            if let Some(path) = names.as_deref().and_then(is_paravirtual) {
+                self.is_paravirtual = Some(path);
+            }
             chains.insert(slot, chain(frames, names));
         }
         self.chains = Arc::new(chains);

@@ -198,6 +198,7 @@ fn add_lock(row: &LockRow, before: Option<&LockRow>, delta: &mut Delta) {
     lock.wait_ns += row.wait_ns - old(|b| b.wait_ns);
     lock.max_ns = lock.max_ns.max(row.max_ns);
     lock.address = row.address;
+    lock.traced += row.traced - old(|b| b.traced);
     for d in 0..DISTANCES {
         lock.handoffs[d] += row.handoffs[d] - before.map_or(0, |b| b.handoffs[d]);
     }

@@ -3,6 +3,7 @@
 pub mod cost;
 pub mod doctor;
 pub mod session;
+mod spinlocks;
 pub mod top;
 
 use std::path::Path;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use super::spinlocks::Spinlocks;
 use super::{consult_kernel, hook};
 use crate::bpf::{Maps, Programs, Sizes, load::load, object};
 use crate::collect::{CATALOG, Collector, Now, Settings};
 use crate::error::Failure;
 use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
-use crate::model::{Context, HostLine, Missing, Model, TableId};
+use crate::model::{Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 
@@ -55,6 +56,7 @@ pub struct Session {
     /// Sets attached during the whole of the present interval.
     whole: BTreeSet<Set>,
     context: Context,
+    spinlocks: Spinlocks,
     is_measured: bool,
 }
 
@@ -140,6 +142,7 @@ impl Session {
             attached,
             whole: BTreeSet::new(),
             context: context(host, options),
+            spinlocks: Spinlocks::new(host),
             is_measured: false,
         };
         session.request.sets.remove(&Set::Learn);
@@ -218,6 +221,7 @@ impl Session {
         let delta = self.collector.tick(now())?;
         let context = Context {
             missing: self.missing().into(),
+            spinlock: self.spinlocks.after(&delta),
             ..self.context.clone()
         };
         self.whole = self.request.sets.clone();
@@ -517,8 +521,7 @@ fn context(host: &HostFacts, options: &Options) -> Context {
         missing: Arc::from([]),
         filter: filter.join(", "),
         mglru: super::mglru_sentence(&host.kernel.mglru),
-        spinlock: plan::spinlock(&host.spinlock)
-            .unwrap_or_else(|| "every waiter of a spinlock is seen".into()),
+        spinlock: Spinlock::default(),
         notes: hidden_symbols(&host.kernel.kallsyms).into_iter().collect(),
         losses: &CATALOG,
     }

@@ -109,6 +109,8 @@ struct Head<'a> {
     own_rss_bytes: Option<u64>,
     own_map_bytes: Option<u64>,
     filter: &'a str,
+    spinlock_mode: Option<&'static str>,
+    spinlock_exact: bool,
     overruns: u64,
 }
 
@@ -125,6 +127,7 @@ impl<'a> Head<'a> {
             own_rss_bytes,
             own_map_bytes,
             filter,
+            spinlock,
             overruns,
         } = h;
         Self {
@@ -137,6 +140,8 @@ impl<'a> Head<'a> {
             own_rss_bytes: *own_rss_bytes,
             own_map_bytes: *own_map_bytes,
             filter,
+            spinlock_mode: spinlock.mode,
+            spinlock_exact: spinlock.is_exact,
             overruns: *overruns,
         }
     }

@@ -3,7 +3,7 @@
 use super::Selection;
 use crate::model::Model;
 use crate::render::cell::scrub;
-use crate::render::foot::{loss_line, missing_lines, missing_reason, omitted_line};
+use crate::render::foot::{loss_line, missing_lines, missing_reason, omitted_line, spinlock_line};
 use crate::render::header::{filter_line, header_lines, join};
 use crate::render::text::{Layout, grid};
 use std::io::{self, Write};
@@ -47,7 +47,14 @@ pub(super) fn write(
         .into_iter()
         .chain(loss_line(model))
         .chain(missing_lines(model, chosen.table.fields, first))
-        .chain(model.notes.iter().map(|n| scrub(n).into_owned()));
+        .chain(spinlock_line(model, selection.table).filter(|_| is_first))
+        .chain(
+            model
+                .notes
+                .iter()
+                .filter(|n| is_first || !model.is_standing(n))
+                .map(|n| scrub(n).into_owned()),
+        );
     for line in foot {
         writeln!(out, "{line}")?;
     }

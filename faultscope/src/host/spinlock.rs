@@ -26,6 +26,49 @@ pub enum SpinlockMode {
     TestAndSet,
 }
 
+/// Waits after which a tracepoint that saw none of them is taken for silent: of native locks it sees more than
+/// every fourth.
+const SILENT_WAITS: u64 = 100;
+
+/// What contended waits showed of the slow path since start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SpinlockSeen {
+    /// The innermost lock frame of a wait was the paravirtual slow path's, or the native one's.
+    pub is_paravirtual: Option<bool>,
+    /// Waits measured in the slow path; 0 while it is not probed.
+    pub waits: u64,
+    /// Of those, the ones the contention tracepoint saw as well.
+    pub traced: u64,
+}
+
+impl SpinlockMode {
+    /// The mode's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pv => "pv",
+            Self::Native => "native",
+            Self::TestAndSet => "test-and-set",
+        }
+    }
+}
+
+impl SpinlockSeen {
+    /// The mode that the waits show, or else the one decided from what the CPU says.
+    ///
+    /// Test-and-set locks are taken in the native slow path, before its tracepoint: a traced wait there is one for
+    /// a queued lock.
+    #[must_use]
+    pub fn mode(&self, decided: &Fact<SpinlockMode>) -> Fact<SpinlockMode> {
+        match self.is_paravirtual {
+            Some(true) => Fact::Yes(SpinlockMode::Pv),
+            Some(false) if self.waits == 0 || self.traced > 0 => Fact::Yes(SpinlockMode::Native),
+            Some(false) if self.waits >= SILENT_WAITS => Fact::Yes(SpinlockMode::TestAndSet),
+            _ => decided.clone(),
+        }
+    }
+}
+
 /// Feature words of CPUID leaf 0x40000001 of a KVM host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KvmFeatures {
@@ -160,6 +203,28 @@ fn read_kvm_features() -> Option<KvmFeatures> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_show_goes_before_what_the_cpu_says() {
+        let seen = |is_paravirtual, waits, traced| SpinlockSeen {
+            is_paravirtual,
+            waits,
+            traced,
+        };
+        let unknown = Fact::unknown("no idea");
+        for (seen, mode) in [
+            (seen(Some(true), 0, 0), Some(SpinlockMode::Pv)),
+            (seen(Some(false), 0, 0), Some(SpinlockMode::Native)),
+            (seen(Some(false), 900, 500), Some(SpinlockMode::Native)),
+            (seen(Some(false), 900, 0), Some(SpinlockMode::TestAndSet)),
+            (seen(Some(false), 9, 0), None),
+            (seen(None, 900, 0), None),
+        ] {
+            assert_eq!(seen.mode(&unknown).value(), mode.as_ref(), "{seen:?}");
+        }
+        let decided = Fact::Yes(SpinlockMode::TestAndSet);
+        assert_eq!(SpinlockSeen::default().mode(&decided), decided);
+    }
 
     #[test]
     fn hypervisor_flag_is_a_whole_word() {

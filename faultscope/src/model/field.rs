@@ -142,6 +142,7 @@ fields! {
     ADDRESS = "address" "ADDRESS" None Gauge 9 "" "Kernel address of the lock; shown only where kernel addresses are readable.";
     WAITS = "waits" "WAITS" Events Counter 1 "contention" "Contended waits that ended in the interval.";
     WAIT_NS = "wait_ns" "WAIT" Ns Counter 0 "contention" "Time waited.";
+    TRACED_WAITS = "traced_waits" "TRACED" Events Counter 8 "exact_spin_waits" "Of these waits, those the contention tracepoint saw; shown while spinlock waits are measured in their slow path.";
     WAIT_AVG_NS = "wait_avg_ns" "AVG" Ns Gauge 4 "contention" "Average wait.";
     WAIT_MAX_NS = "wait_max_ns" "MAX EVER" Ns Gauge 3 "contention" "Longest wait since attach.";
     WAIT_P99_NS = "wait_p99_ns" "P99" Ns Gauge 5 "contention" "99th percentile of the waits of the interval (log-linear buckets, error at most 25 %).";
@@ -279,6 +280,7 @@ pub static LOCKS: &[&Field] = &[
     &WAIT_NS,
     &WAIT_AVG_NS,
     &WAIT_MAX_NS,
+    &TRACED_WAITS,
     &WAIT_P99_NS,
     &NODE,
     &HANDOFF_SAME,
@@ -322,6 +324,7 @@ pub static SITES: &[&Field] = &[
     &WAIT_NS,
     &WAIT_AVG_NS,
     &WAIT_MAX_NS,
+    &TRACED_WAITS,
     &CHAINS_MERGED,
     &STACK,
 ];

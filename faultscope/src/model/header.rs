@@ -1,5 +1,7 @@
 //! The machine-wide figures that stand above every view.
 
+use super::Spinlock;
+
 /// Figures of the two header lines; `None` is shown as a dash.
 #[derive(Debug, Clone, Default)]
 pub struct Header {
@@ -22,6 +24,8 @@ pub struct Header {
     pub own_map_bytes: Option<u64>,
     /// Kernel-side filters in force, as the user wrote them; empty if none.
     pub filter: String,
+    /// Spinlock mode and whether every wait is measured.
+    pub spinlock: Spinlock,
     /// Ticks that began late by more than a tenth of the interval, since start.
     pub overruns: u64,
 }

@@ -32,11 +32,22 @@ pub struct Context {
     /// State of multi-generation LRU in the words of the host facts.
     pub mglru: String,
     /// What contended spinlock waits mean in this kernel's spinlock mode.
-    pub spinlock: String,
+    pub spinlock: Spinlock,
     /// Sentences that hold for the whole capture, for every screen.
     pub notes: Vec<String>,
     /// The loss catalogue: id and description, in the order of `Delta::losses`.
     pub losses: &'static [(&'static str, &'static str)],
+}
+
+/// Which spinlock waits are seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spinlock {
+    /// `pv`, `native` or `test-and-set`; `None` where unknown.
+    pub mode: Option<&'static str>,
+    /// Every wait is measured in its slow path.
+    pub is_exact: bool,
+    /// What that means, a sentence without a full stop.
+    pub sentence: String,
 }
 
 /// What the header calls the machine.
@@ -107,6 +118,13 @@ impl Model {
     #[must_use]
     pub fn table(&self, id: TableId) -> &Table {
         self.tables[id.index()].get_or_init(|| build::table(id, &self.delta, &self.context))
+    }
+
+    /// Whether a note holds for the whole capture, so that saying it once is enough.
+    #[must_use]
+    pub fn is_standing(&self, note: &str) -> bool {
+        self.context.notes.iter().any(|n| n == note)
+            || self.delta.symbols_refused.as_deref() == Some(note)
     }
 
     /// The increments behind the model.

@@ -206,6 +206,12 @@ pub static SIGNALS: &[Signal] = &[
         "contention",
         "Contended waits for kernel locks with the lock's identity.",
     ),
+    Signal {
+        id: "exact_spin_waits",
+        description: "Every contended spinlock wait.",
+        untraced: "the contention tracepoint leaves out the first waiter of a native queued lock and every waiter of a \
+                   test-and-set lock",
+    },
     traced("lru", "LRU insertions and activations."),
     traced("rss_stat", "RSS-counter updates by member."),
     traced("madvise", "madvise and process_madvise calls by advice."),
@@ -422,6 +428,19 @@ const fn tp(name: &'static str, args: &'static [usize]) -> Attach {
     Attach::Tracepoint { name, args }
 }
 
+/// A slow path, whose arguments are the lock and its value.
+const fn function(at: FunctionAt, names: &'static [&'static str]) -> Attach {
+    Attach::Function {
+        at,
+        names,
+        args: &[2],
+    }
+}
+
+/// kernel/locking/qspinlock.c; a kernel with PV locks has both and uses the one its boot chose.
+const NATIVE_SLOWPATH: &[&str] = &["native_queued_spin_lock_slowpath"];
+const PV_SLOWPATH: &[&str] = &["__pv_queued_spin_lock_slowpath"];
+
 probes! {
     task_exit: "scopes" Core "identity" 0, tp("sched_process_exit", &[]), Rare, &[], &[], "",
         "Marks the row of a dying thread, so that it is freed after the faults of its exit.";
@@ -461,6 +480,18 @@ probes! {
         "Ends a contended wait and adds it to its lock, call site and thread.";
     contention_begin: "contention" Core "contention" 0, tp("contention_begin", &[2]), Wait, ROW, LOCKS, "",
         "Begins a contended wait and finds out which lock it is for.";
+    spin_slowpath_native_end: "exact_spin_waits" Slowpath "native slow path" 0,
+        function(FunctionAt::Exit, NATIVE_SLOWPATH), Wait, ROW, &[], "",
+        "Ends a spinlock wait at the return of the native slow path.";
+    spin_slowpath_native_begin: "exact_spin_waits" Slowpath "native slow path" 0,
+        function(FunctionAt::Entry, NATIVE_SLOWPATH), Wait, ROW, &[], "",
+        "Begins a spinlock wait at the entry of the native slow path, first waiters included.";
+    spin_slowpath_pv_end: "exact_spin_waits" Slowpath "paravirtual slow path" 0,
+        function(FunctionAt::Exit, PV_SLOWPATH), Wait, ROW, &[], "",
+        "Ends a spinlock wait at the return of the paravirtual slow path.";
+    spin_slowpath_pv_begin: "exact_spin_waits" Slowpath "paravirtual slow path" 0,
+        function(FunctionAt::Entry, PV_SLOWPATH), Wait, ROW, &[], "",
+        "Begins a spinlock wait at the entry of the paravirtual slow path.";
 
     lru_insertion: "lru" Lru "LRU insertions" 0, tp("mm_lru_insertion", &[]), Counter, &[], &[], "",
         "Counts folios put on an LRU list, on the CPU that drains.";

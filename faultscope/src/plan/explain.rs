@@ -107,6 +107,25 @@ pub fn status_line(missing: &[MissingSignal]) -> Option<String> {
     ))
 }
 
+/// What contended spinlock waits mean here, one sentence without a full stop.
+///
+/// `is_exact` says that they are measured in their slow path, `is_rt` that the kernel is PREEMPT_RT.
+#[must_use]
+pub fn spinlock_sentence(mode: &Fact<SpinlockMode>, is_exact: bool, is_rt: bool) -> String {
+    let name = mode.value().map_or("unknown", |mode| mode.name());
+    let seen = if is_exact {
+        "every wait is measured in its slow path".to_owned()
+    } else {
+        spinlock(mode).unwrap_or_else(|| "every waiter of a spinlock is seen".to_owned())
+    };
+    let what = if is_rt {
+        "raw spinlocks (the others sleep here and every wait is seen)"
+    } else {
+        "spinlocks"
+    };
+    format!("{what}: {name}; {seen}")
+}
+
 /// Says what the contention tracepoint does not see in this spinlock mode; `None` if it sees every waiter.
 #[must_use]
 pub fn spinlock(mode: &Fact<SpinlockMode>) -> Option<String> {

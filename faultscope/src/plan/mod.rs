@@ -17,7 +17,7 @@ mod tests;
 pub use catalog::{
     Attach, Cost, Degrade, FunctionAt, PROBES, Probe, SIGNALS, Set, Signal, SoftwareEvent, probe,
 };
-pub use explain::{MissingSignal, missing, refusal, spinlock, status_line};
+pub use explain::{MissingSignal, missing, refusal, spinlock, spinlock_sentence, status_line};
 pub use facts::ProbeFacts;
 pub use plan::{Degradation, Omission, Plan, Request, Why, plan};
 

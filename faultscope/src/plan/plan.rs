@@ -165,6 +165,8 @@ pub fn plan(facts: &ProbeFacts, request: &Request) -> Plan {
         .iter()
         .all(|name| chosen.iter().any(|probe| probe.program == *name));
     globals.push(("SCOPES_TRACED", u64::from(is_traced)));
+    let is_exact = chosen.iter().any(|probe| probe.set == Set::Slowpath);
+    globals.push(("SLOWPATH", u64::from(is_exact)));
     Plan {
         globals,
         chosen,

@@ -2,7 +2,8 @@
 
 use crate::model::header::Header;
 use crate::model::{
-    Context, Field, HostLine, Kind, Lost, Missing, Model, Row, Table, TableId, Unit, Value,
+    Context, Field, HostLine, Kind, Lost, Missing, Model, Row, Spinlock, Table, TableId, Unit,
+    Value,
 };
 use std::sync::Arc;
 
@@ -30,6 +31,11 @@ pub(crate) fn sized(rows: u64) -> Model {
         own_rss_bytes: Some(23_400_000),
         own_map_bytes: Some(12_000_000),
         filter: String::new(),
+        spinlock: Spinlock {
+            mode: Some("pv"),
+            is_exact: false,
+            sentence: "spinlocks: pv; every waiter of a spinlock is seen".to_owned(),
+        },
         overruns: 0,
     };
     let tables = TableId::ALL.iter().map(|t| table(*t, rows)).collect();

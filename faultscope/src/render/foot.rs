@@ -1,7 +1,7 @@
 //! The lines under a table: losses, missing signals, rows left out, notes.
 
 use super::cell::scrub;
-use crate::model::{Field, Missing, Model};
+use crate::model::{Field, Missing, Model, TableId};
 
 /// What was lost since attach, by cause; `None` if nothing was.
 #[must_use]
@@ -60,6 +60,17 @@ pub fn missing_lines(model: &Model, fields: &[&Field], first: Option<&Field>) ->
             )
         })
         .collect()
+}
+
+/// What the spinlock waits of a table of locks stand for; `None` for other tables.
+#[must_use]
+pub fn spinlock_line(model: &Model, table: TableId) -> Option<String> {
+    let sentence = &model.header.spinlock.sentence;
+    let has_locks = matches!(
+        table,
+        TableId::Locks | TableId::LockSites | TableId::LockWaiters
+    );
+    (has_locks && !sentence.is_empty()).then(|| format!("- {sentence}"))
 }
 
 /// Says how many rows a bounded table leaves out.

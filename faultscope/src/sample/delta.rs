@@ -271,8 +271,19 @@ pub struct Lock {
     pub handoffs: [u64; DISTANCES],
     /// Waits of the interval.
     pub histogram: Histogram,
+    /// Of `waits`, those the contention tracepoint saw.
+    pub traced: u64,
     /// An address of the lock, 0 where kernel addresses are hidden.
     pub address: u64,
+}
+
+/// Spinlock waits measured in their slow path, by class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SpinWaits {
+    /// Waits that ended.
+    pub ended: [u64; LOCK_CLASSES],
+    /// Of those, the ones the contention tracepoint saw as well.
+    pub traced: [u64; LOCK_CLASSES],
 }
 
 /// A kernel call chain.
@@ -387,6 +398,12 @@ pub struct Delta {
     pub takers: HashMap<TakerId, Taker>,
     /// Contended locks and call sites.
     pub locks: HashMap<LockId, Lock>,
+    /// Whether the spinlock waits named so far came from the paravirtual slow path; `None` until one tells.
+    pub is_paravirtual: Option<bool>,
+    /// Why call chains have no names although they should.
+    pub symbols_refused: Option<String>,
+    /// Exact spinlock waits; `None` while the tracepoint alone counts them.
+    pub spin_waits: Option<SpinWaits>,
     /// Call chains by slot + 1.
     pub chains: Arc<HashMap<u32, CallChain>>,
     /// `folio_batch_move_lru` by name of the move function.

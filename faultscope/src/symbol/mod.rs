@@ -1,5 +1,7 @@
 //! Names for kernel addresses, and which frames of a chain are lock code.
 
+pub mod frame;
 pub mod kernel;
 
-pub use kernel::{KernelSymbols, call_site, is_lock_code};
+pub use frame::{call_site, is_lock_code, is_paravirtual};
+pub use kernel::KernelSymbols;

@@ -22,8 +22,10 @@ mod mmap_lock;
 mod programs;
 mod rights;
 mod sharing;
+mod slowpath;
 mod support;
 mod top;
+mod witness;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
@@ -36,5 +38,6 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     madvise::ROLES,
     mmap_lock::ROLES,
     sharing::ROLES,
+    slowpath::ROLES,
     top::ROLES,
 ];

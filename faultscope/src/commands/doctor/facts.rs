@@ -276,7 +276,14 @@ fn spinlock(fact: &Fact<SpinlockMode>) -> FactLine {
         None,
     );
     match plan::spinlock(fact) {
-        Some(lost) => base.losing(Level::Warn, lost, None),
+        Some(lost) => base.losing(
+            Level::Warn,
+            lost,
+            Some(
+                "to measure every wait, where programs on kernel functions are allowed: --probe \
+                 spin_slowpath_native_begin",
+            ),
+        ),
         None => base,
     }
 }

@@ -39,10 +39,15 @@ pub(super) fn handoffs(cells: Cells, by_distance: &[u64; DISTANCES]) -> Cells {
         .count(&f::HANDOFF_REMOTE, by_distance[4])
 }
 
-fn waits(cells: Cells, lock: &Lock) -> Cells {
+/// `is_exact`: waits that the tracepoint does not see are among them.
+fn waits(cells: Cells, lock: &Lock, is_exact: bool) -> Cells {
     cells
         .count(&f::WAITS, lock.waits)
         .count(&f::WAIT_NS, lock.wait_ns)
+        .set(
+            &f::TRACED_WAITS,
+            Value::count(is_exact.then_some(lock.traced)),
+        )
         .set(&f::WAIT_AVG_NS, average(lock.wait_ns, lock.waits))
         .count(&f::WAIT_MAX_NS, lock.max_ns)
         .set(
@@ -93,6 +98,7 @@ fn merged(delta: &Delta, is_site: bool) -> HashMap<Shown<'_>, (Lock, LockId, u64
         *locks += 1;
         sum.waits += lock.waits;
         sum.wait_ns += lock.wait_ns;
+        sum.traced += lock.traced;
         sum.max_ns = sum.max_ns.max(lock.max_ns);
         sum.address = lock.address;
         sum.histogram.add(&lock.histogram);
@@ -132,7 +138,8 @@ pub(super) fn locks(delta: &Delta) -> Vec<Cells> {
                 )
                 .set(&f::CGROUP_ID, Value::count(memcg))
                 .set(&f::ADDRESS, address);
-            handoffs(waits(cells, lock), &lock.handoffs)
+            let is_exact = delta.spin_waits.is_some();
+            handoffs(waits(cells, lock, is_exact), &lock.handoffs)
         })
         .collect()
 }
@@ -149,7 +156,7 @@ pub(super) fn sites(delta: &Delta) -> Vec<Cells> {
                 .text(&f::MODE, mode(id))
                 .count(&f::CHAINS_MERGED, *chains)
                 .set(&f::STACK, chain.map_or(Value::Absent, Value::Text));
-            waits(cells, lock)
+            waits(cells, lock, delta.spin_waits.is_some())
         })
         .collect()
 }

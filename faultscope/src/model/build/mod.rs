@@ -180,6 +180,7 @@ pub(super) fn header(delta: &Delta, context: &Context) -> Header {
         own_rss_bytes: delta.own.rss_bytes,
         own_map_bytes: delta.own.map_bytes,
         filter: context.filter.clone(),
+        spinlock: context.spinlock.clone(),
         overruns: delta.own.overruns,
     }
 }
@@ -236,6 +237,7 @@ pub(super) fn notes(delta: &Delta, context: &Context) -> Vec<String> {
             delta.compat_madvise
         ));
     }
+    notes.extend(delta.symbols_refused.clone());
     notes.sort_unstable();
     notes
 }

@@ -113,7 +113,7 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             "contended lock waits",
             given(context, "contention", total.waits()),
             "/s",
-            context.spinlock.clone(),
+            context.spinlock.sentence.clone(),
         ),
         row(
             "refaults (workingset)",

@@ -10,7 +10,7 @@ use super::widget::pen::Pen;
 use super::widget::{heatgrid, sparkline, table};
 use crate::model::{Model, View};
 use crate::render::cell::{scrub, width};
-use crate::render::foot::{loss_line, missing_lines, omitted_line};
+use crate::render::foot::{loss_line, missing_lines, omitted_line, spinlock_line};
 use crate::render::header::{Segment, Tone, filter_line, header_lines};
 use crate::render::time::format_behind;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
@@ -103,7 +103,9 @@ fn foot_lines(state: &State, model: &Model) -> Vec<(String, Role)> {
     let more = (more > 0).then(|| format!("- {more} more signals not measured: view 9"));
     let omitted = state.table().and_then(|t| omitted_line(t.omitted));
     let bad = loss_line(model).map(|l| (l, Role::Bad));
+    let spinlocks = spinlock_line(model, state.table_id());
     let quiet = missing.into_iter().take(2).chain(more).chain(omitted);
+    let quiet = quiet.chain(spinlocks);
     let notes = model.notes.iter().map(|n| scrub(n).into_owned());
     bad.into_iter()
         .chain(quiet.chain(notes).map(|l| (l, Role::Note)))
