@@ -89,16 +89,15 @@ pub(super) fn fetch(cache: &Path, flavour: Flavour) -> Result<Kernel> {
     let failure = match resolve(flavour).and_then(|package| obtain(cache, &package)) {
         Ok(()) => None,
         // The lists may be missing or older than the archive.
-        Err(first) => update()
+        Err(_) => update()
             .and_then(|()| resolve(flavour))
             .and_then(|package| obtain(cache, &package))
-            .err()
-            .map(|second| (first, second)),
+            .err(),
     };
     let newest = cached(cache, flavour)?;
     match (newest, failure) {
         (Some(kernel), None) => Ok(kernel),
-        (Some(kernel), Some((_, error))) => {
+        (Some(kernel), Some(error)) => {
             println!(
                 "vm: using {} as unpacked before, because the newest {} cannot be had: {error:#}",
                 kernel.release,
@@ -106,9 +105,9 @@ pub(super) fn fetch(cache: &Path, flavour: Flavour) -> Result<Kernel> {
             );
             Ok(kernel)
         }
-        (None, Some((first, second))) => Err(second.context(format!(
+        (None, Some(error)) => Err(error.context(format!(
             "no kernel {} is unpacked in \"{}\" and none can be had; with a network, `apt-get update` must work and \
-             \"{}\" must exist (first attempt: {first:#})",
+             \"{}\" must exist",
             flavour.name(),
             cache.display(),
             flavour.meta_package()

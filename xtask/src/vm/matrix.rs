@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::build::Binaries;
 use super::guest::{Guest, Threads};
@@ -126,11 +126,18 @@ impl Matrix<'_> {
         let mut command = Command::new(&self.binaries.tests);
         command.args(["--list", "--format=terse"]).args(self.name);
         let text = capture(&mut command)?;
-        Ok(text
+        let names: Vec<String> = text
             .lines()
             .filter_map(|line| line.strip_suffix(": test"))
             .map(str::to_owned)
-            .collect())
+            .collect();
+        match self.name {
+            Some(name) if names.is_empty() => bail!(
+                "no kernel test has \"{name}\" in its name; `cargo test -p faultscope --features kernel-tests --test \
+                 kernel -- --list` lists them"
+            ),
+            _ => Ok(names),
+        }
     }
 
     /// The long ones first, so that none of them runs alone at the end.

@@ -22,6 +22,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Test {
     pub(crate) name: String,
     pub(crate) outcome: Outcome,
+    /// Time since the test before it ended: its own first line only comes when it is full.
     pub(crate) took: Duration,
     /// All it printed.
     pub(crate) output: String,
@@ -45,6 +46,8 @@ pub(crate) struct Report {
     /// Lines that contradict others or cannot be read.
     pub(crate) faults: Vec<String>,
     current: Option<Current>,
+    /// When a test ended last, or the first line came.
+    ended: Option<Instant>,
     /// Tests that libtest says it ran.
     total: Option<usize>,
 }
@@ -52,7 +55,6 @@ pub(crate) struct Report {
 #[derive(Debug, Clone)]
 struct Current {
     name: String,
-    since: Instant,
     output: String,
     skip: Option<String>,
 }
@@ -60,6 +62,7 @@ struct Current {
 impl Report {
     /// Takes one line; returns true if a test ended with it.
     pub(crate) fn read(&mut self, line: &str) -> bool {
+        let since = *self.ended.get_or_insert_with(Instant::now);
         if let Some(result) = line.strip_prefix("test result: ") {
             self.total = Some(ran(result));
             return false;
@@ -76,7 +79,6 @@ impl Report {
             }
             self.current = Some(Current {
                 name: name.to_owned(),
-                since: Instant::now(),
                 output: String::new(),
                 skip: None,
             });
@@ -94,13 +96,14 @@ impl Report {
         let Some(current) = self.current.take() else {
             return false;
         };
+        self.ended = Some(Instant::now());
         self.tests.push(Test {
             outcome: match (outcome, current.skip) {
                 (Outcome::Passed, Some(reason)) => Outcome::Skipped(reason),
                 (outcome, _) => outcome,
             },
             name: current.name,
-            took: current.since.elapsed(),
+            took: since.elapsed(),
             output: current.output,
         });
         true
