@@ -4,7 +4,7 @@
 //! line of the other.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -197,18 +197,56 @@ impl Guest<'_> {
     }
 }
 
-/// Sends line after line until the pipe closes.
-fn relay(pipe: impl Read, lines: &mpsc::Sender<String>) {
-    let mut reader = BufReader::new(pipe);
+/// Sends line after line until the pipe closes, and the name of a test as soon as it stands.
+fn relay(mut pipe: impl Read, lines: &mpsc::Sender<String>) {
+    let mut chunk = [0; 4096];
     let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line);
-        if lines
-            .send(text.trim_end_matches(['\r', '\n']).to_owned())
-            .is_err()
-        {
-            return;
+    loop {
+        let n = match pipe.read(&mut chunk) {
+            Ok(n) if n > 0 => n,
+            _ => break,
+        };
+        for &byte in &chunk[..n] {
+            if byte != b'\n' {
+                line.push(byte);
+                let is_name = line.starts_with(b"test ") && line.ends_with(b" ... ");
+                if !is_name {
+                    continue;
+                }
+            }
+            if lines.send(text(&line)).is_err() {
+                return;
+            }
+            line.clear();
         }
-        line.clear();
+    }
+    if !line.is_empty() {
+        drop(lines.send(text(&line)));
+    }
+}
+
+fn text(line: &[u8]) -> String {
+    String::from_utf8_lossy(line)
+        .trim_end_matches('\r')
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_test_is_sent_before_its_line_ends() {
+        let (sender, lines) = mpsc::channel();
+        relay(
+            &b"running 1 test\r\ntest a ...   5 seen\nok\nrest"[..],
+            &sender,
+        );
+        drop(sender);
+        let lines: Vec<String> = lines.iter().collect();
+        assert_eq!(
+            lines,
+            ["running 1 test", "test a ... ", "  5 seen", "ok", "rest"]
+        );
     }
 }
