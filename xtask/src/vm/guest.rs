@@ -81,11 +81,12 @@ impl Guest<'_> {
             .arg(self.kernel.image())
             .arg("-initrd")
             .arg(&archive)
-            // Level 5 prints warnings of the kernel, and a panic reboots, which ends QEMU. Without the last word 6.1
-            // panics early ("IO-APIC + timer doesn't work") when the machine has no time for the emulator.
+            // Level 5 prints warnings of the kernel, and a panic reboots, which ends QEMU. The last two are for a machine
+            // that has no time for the emulator: without them 6.1 panics early ("IO-APIC + timer doesn't work"), and
+            // all give up the time-stamp counter for hpet, which leaves the emulated CPU for each reading.
             .args([
                 "-append",
-                "console=ttyS0 loglevel=5 panic=-1 no_timer_check",
+                "console=ttyS0 loglevel=5 panic=-1 no_timer_check tsc=reliable",
             ])
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .arg("-serial")
