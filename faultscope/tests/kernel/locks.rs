@@ -13,7 +13,9 @@ use faultscope::sample::Scope;
 use faultscope::sample::counters::{LOCK_CLASS_NAMES, LRU_LOCK, MMAP_LOCK};
 use faultscope::sample::delta::{Lock, LockId};
 
-use crate::support::{self, Cgroup, Child, Link, Pages, Role, demand, pin, process, session, tick};
+use crate::support::{
+    self, Cgroup, Child, Link, Pages, Role, demand, is_answered, pin, process, session, tick,
+};
 
 /// Roles of the children of this file.
 pub(crate) const ROLES: &[(&str, Role)] = &[
@@ -88,18 +90,11 @@ fn shown(path: &Path) -> String {
     format!("/{name}")
 }
 
-fn limit(cgroup: &Cgroup, bytes: u64) {
-    let v1 = cgroup.path().join("memory.limit_in_bytes");
-    let v2 = cgroup.path().join("memory.max");
-    let file = if v1.exists() { v1 } else { v2 };
-    std::fs::write(file, bytes.to_string()).expect("a limit can be set");
-}
-
 #[test]
-fn an_lru_lock_belongs_to_the_cgroup_of_its_pages() {
+fn an_lru_lock_belongs_to_the_cgroup_of_its_pages_multi() {
     let cgroups = [Cgroup::new("one"), Cgroup::new("two")];
     for cgroup in &cgroups {
-        limit(cgroup, 40 << 20);
+        cgroup.limit(40 << 20);
     }
     let mut children: Vec<Child> = (0..4)
         .map(|i: u64| start("lock_reclaim", &[i / 2], &cgroups[(i % 2) as usize]))
@@ -147,7 +142,7 @@ fn an_lru_lock_belongs_to_the_cgroup_of_its_pages() {
 }
 
 #[test]
-fn an_lru_lock_and_its_waiter_may_be_of_two_cgroups() {
+fn an_lru_lock_and_its_waiter_may_be_of_two_cgroups_multi() {
     let [waiters, pages] = [Cgroup::new("waiters"), Cgroup::new("pages")];
     let parent = u64::from(std::process::id());
     let owners: Vec<Child> = (0..2)
@@ -194,7 +189,7 @@ fn an_lru_lock_and_its_waiter_may_be_of_two_cgroups() {
 }
 
 #[test]
-fn mm_locks_have_an_identity_and_a_call_site() {
+fn mm_locks_have_an_identity_and_a_call_site_multi() {
     let mut children = [Child::start("lock_mm", &[])];
     let pids = pids(&children);
     let mut session = session(&pids);
@@ -465,17 +460,6 @@ fn change(page: &Pages, i: u64) {
     // SAFETY: the mapping's own range, which nothing accesses meanwhile.
     let done = unsafe { libc::mprotect(page.start().cast(), support::PAGE, protection) };
     assert_eq!(done, 0, "mprotect");
-}
-
-/// Whether the test has answered before the child asked.
-fn is_answered() -> bool {
-    let mut poll = libc::pollfd {
-        fd: 0,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one live pollfd; descriptor 0 is the child's end of the hand-shake.
-    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
 /// mprotect without end, until the test answers once more.

@@ -24,8 +24,10 @@ pub(super) const SILENCE: Duration = Duration::from_secs(10 * 60);
 /// Longest run of a guest, without what a stress test is told to take.
 pub(super) const LIMIT: Duration = Duration::from_secs(45 * 60);
 
-/// How the names of tests begin and end that get guests of their own, the latter with the emulator on many threads.
+/// How the names of tests begin that get guests of their own.
 const STRESS: &str = "stress_";
+
+/// How the names of tests end that need CPUs which run at once, and so the emulator on many threads.
 const MULTI: &str = "_multi";
 
 /// Tells a stress test how long to go on.
@@ -142,41 +144,35 @@ impl Matrix<'_> {
 
     /// The long ones first, so that none of them runs alone at the end.
     fn jobs(&self, tests: &[String]) -> VecDeque<Job<'_>> {
-        let (stress, rest): (Vec<&String>, Vec<&String>) = tests.iter().partition(|name| {
-            name.rsplit("::")
-                .next()
-                .is_some_and(|last| last.starts_with(STRESS))
-        });
+        let (stress, tests): (Vec<&String>, Vec<&String>) = tests
+            .iter()
+            .partition(|name| function(name).starts_with(STRESS));
+        let (multi, single): (Vec<&String>, Vec<&String>) =
+            tests.into_iter().partition(|name| name.ends_with(MULTI));
         let mut jobs = VecDeque::new();
-        if !rest.is_empty() {
+        let mut add = |kind: &str, names: &[&String], threads| {
+            if names.is_empty() {
+                return;
+            }
             for kernel in self.kernels {
-                let mut arguments: Vec<String> =
-                    self.name.iter().map(|name| (*name).to_owned()).collect();
-                for name in &stress {
-                    arguments.extend(["--skip".to_owned(), (*name).clone()]);
-                }
+                let names = names.iter().map(|name| (*name).clone());
                 jobs.push_back(Job {
                     kernel,
-                    name: format!("{}-tests", kernel.flavour.name()),
-                    arguments,
-                    threads: self.threads.unwrap_or(Threads::Single),
+                    name: format!("{}-{kind}", kernel.flavour.name()),
+                    arguments: std::iter::once("--exact".to_owned()).chain(names).collect(),
+                    threads: self.threads.unwrap_or(threads),
                 });
             }
-        }
+        };
+        add("tests", &single, Threads::Single);
+        add("multi", &multi, Threads::Multi);
         for name in stress {
-            for kernel in self.kernels {
-                let by_name = if name.ends_with(MULTI) {
-                    Threads::Multi
-                } else {
-                    Threads::Single
-                };
-                jobs.push_back(Job {
-                    kernel,
-                    name: format!("{}-{}", kernel.flavour.name(), name.replace("::", "-")),
-                    arguments: vec!["--exact".to_owned(), name.clone()],
-                    threads: self.threads.unwrap_or(by_name),
-                });
-            }
+            let threads = if name.ends_with(MULTI) {
+                Threads::Multi
+            } else {
+                Threads::Single
+            };
+            add(&name.replace("::", "-"), &[name], threads);
         }
         jobs
     }
@@ -235,6 +231,11 @@ impl Matrix<'_> {
             }
         })
     }
+}
+
+/// A test's name without its modules.
+fn function(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// The line of a test; its output too if it failed and was not seen before.

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Only tests with this in their name, and all they print
     #[arg(long, value_name = "NAME", conflicts_with_all = ["shell", "command"])]
     test: Option<String>,
-    /// How the emulator runs the guest's CPUs [default: "single", and "multi" for tests named "stress_…_multi"]
+    /// How the emulator runs the guest's CPUs [default: "single", and "multi" for tests named "…_multi"]
     #[arg(long, value_enum)]
     thread: Option<Threads>,
     /// Stress for an hour instead of two minutes
