@@ -90,13 +90,7 @@ pub fn find_memory_hierarchy(root: &Path, mounts: &[Mount]) -> Fact<MemoryHierar
     };
     let controllers = fs::read(under(root, &path_text(&mount.point)).join("cgroup.controllers"));
     match controllers {
-        Ok(text)
-            if text
-                .split(u8::is_ascii_whitespace)
-                .any(|word| word == b"memory") =>
-        {
-            Fact::Yes(hierarchy(CgroupVersion::V2, mount))
-        }
+        Ok(text) if names_memory(&text) => Fact::Yes(hierarchy(CgroupVersion::V2, mount)),
         Ok(_) => Fact::no("the mounted cgroup v2 hierarchy does not offer the memory controller"),
         Err(error) => Fact::unknown(format!(
             "\"cgroup.controllers\" of \"{}\" cannot be read: {error}",
@@ -180,6 +174,15 @@ pub enum CgroupFilterError {
     /// A file of a cgroup, not a cgroup.
     #[error("\"{path}\" is a file, not a cgroup; give the directory it is in")]
     NotADirectory {
+        /// What the user gave.
+        path: String,
+    },
+    /// A cgroup v2 whose parent does not hand the memory controller down.
+    #[error(
+        "cgroup \"{path}\" has no memory controller, so its tasks count as those of the next cgroup above that has one; \
+         give that one, or write \"+memory\" into \"cgroup.subtree_control\" of the directory above it"
+    )]
+    NoController {
         /// What the user gave.
         path: String,
     },
@@ -272,7 +275,11 @@ impl CgroupPaths {
             .strip_prefix(&self.shown_mount)
             .or_else(|_| path.strip_prefix("/"))
             .unwrap_or(path);
-        match fs::metadata(self.mount.join(relative)) {
+        let directory = self.mount.join(relative);
+        match fs::metadata(&directory) {
+            Ok(data) if data.is_dir() && lacks_memory(&directory) => {
+                Err(CgroupFilterError::NoController { path: shown })
+            }
             Ok(data) if data.is_dir() => Ok(data.ino()),
             Ok(_) => Err(CgroupFilterError::NotADirectory { path: shown }),
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
@@ -317,6 +324,18 @@ impl CgroupPaths {
                 });
         }
     }
+}
+
+/// Whether a cgroup v2 is without a memory controller of its own; v1 has no such file, and every directory one.
+fn lacks_memory(directory: &Path) -> bool {
+    let controllers = fs::read(directory.join("cgroup.controllers"));
+    controllers.is_ok_and(|text| !names_memory(&text))
+}
+
+fn names_memory(controllers: &[u8]) -> bool {
+    controllers
+        .split(u8::is_ascii_whitespace)
+        .any(|word| word == b"memory")
 }
 
 struct Walk {

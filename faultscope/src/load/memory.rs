@@ -155,6 +155,33 @@ impl Load for WriteFaults {
     }
 }
 
+/// Write faults on more pages than a memory cgroup may have: each run swaps out what the last one brought in.
+///
+/// Needs room in swap; without it the kernel kills a process of the cgroup.
+#[derive(Debug)]
+pub struct Overcommit(Region);
+
+impl Overcommit {
+    /// Maps `pages` pages.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn new(pages: usize) -> io::Result<Self> {
+        Region::new(pages).map(Self)
+    }
+}
+
+impl Load for Overcommit {
+    fn events(&self) -> &'static str {
+        "pages written"
+    }
+
+    fn run(&mut self) -> io::Result<u64> {
+        self.0.write();
+        Ok(self.0.pages() as u64)
+    }
+}
+
 /// Faults the kernel takes on user addresses: writev(2) into a pipe of one byte from each of 1,024 untouched pages.
 #[derive(Debug)]
 pub struct KernelFaults {

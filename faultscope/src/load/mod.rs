@@ -1,22 +1,29 @@
 //! Built-in loads: short, repeatable work whose events are known beforehand.
 //!
-//! `doctor --cost` and `cargo xtask bench overhead` drive them to measure programs. A load owns its memory and files and leaves nothing behind. No
-//! load knows what is attached, and none reads a clock.
+//! `doctor --cost` and `cargo xtask bench overhead` drive them to measure programs, and the stress tests all of them
+//! together. A load owns its memory and files and leaves nothing behind. No load knows what is attached, and none reads a
+//! clock.
 
+mod advice;
 mod cache;
 mod calls;
 mod contend;
 mod cpu;
+mod file;
+mod fork;
 mod memory;
 mod share;
 
 use std::io;
 
+pub use advice::{EveryAdvice, Populates};
 pub use cache::Rereads;
 pub use calls::{Advices, Mappings, SystemCalls};
 pub use contend::Contention;
 pub use cpu::{Pinned, process_cpu_ns};
-pub use memory::{KernelFaults, ReadFaults, WriteFaults};
+pub use file::FileReads;
+pub use fork::Forks;
+pub use memory::{KernelFaults, Overcommit, ReadFaults, WriteFaults};
 pub use share::SharedMappings;
 
 /// Work that causes a known number of events each time.

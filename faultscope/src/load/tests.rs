@@ -40,15 +40,29 @@ fn fault_loads_say_how_many_faults_they_cause() {
 }
 
 #[test]
+fn populated_pages_are_minor_faults_of_the_kernel() {
+    let mut load = Populates::new().expect("memory");
+    let (said, counted) = faults_of(&mut load);
+    assert_eq!(said, 512);
+    assert!((said..said + 10).contains(&counted), "{counted}");
+}
+
+#[test]
 fn other_loads_repeat_the_same_count() {
-    let mut loads: [Box<dyn Load>; 5] = [
+    let path = std::env::temp_dir().join(format!("faultscope-load-{}", std::process::id()));
+    let mut loads: [Box<dyn Load>; 9] = [
         Box::new(Mappings),
         Box::new(Advices::new().expect("a page")),
         Box::new(SystemCalls),
         Box::new(Rereads::new().expect("a file in memory")),
         Box::new(SharedMappings),
+        Box::new(EveryAdvice::new().expect("memory")),
+        Box::new(Forks::new().expect("memory")),
+        Box::new(FileReads::new(&path, 32).expect("a file")),
+        Box::new(Overcommit::new(64).expect("memory")),
     ];
-    for (load, count) in loads.iter_mut().zip([1536, 512, 8192, 256, 4096]) {
+    let counts = [1536, 512, 8192, 256, 4096, 23, 1024, 64, 64];
+    for (load, count) in loads.iter_mut().zip(counts) {
         for _ in 0..2 {
             assert_eq!(
                 load.run().expect("the load runs"),
@@ -58,6 +72,7 @@ fn other_loads_repeat_the_same_count() {
             );
         }
     }
+    assert!(!path.exists(), "the file has lost its name");
 }
 
 #[test]

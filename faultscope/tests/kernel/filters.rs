@@ -121,11 +121,9 @@ fn a_process_filter_leaves_other_processes_out() {
 #[test]
 fn a_cgroup_filter_takes_descendants_and_follows_moves() {
     let above = Cgroup::new("above");
-    let below = above.path().join("below");
-    std::fs::create_dir(&below).expect("a cgroup can be made");
-    let mut parent = Child::start_in("filter_touch", &[], Some(&above));
-    let mut child = Child::start("filter_touch", &[]);
-    std::fs::write(below.join("cgroup.procs"), child.pid().to_string()).expect("a move");
+    let [beside, below] = ["beside", "below"].map(|name| above.make_inside(name));
+    let mut parent = Child::start_in("filter_touch", &[], Some(&beside));
+    let mut child = Child::start_in("filter_touch", &[], Some(&below));
     let mut outside = Child::start("filter_touch", &[]);
     let name = above.path().file_name().expect("a name");
     for path in [above.path().to_owned(), PathBuf::from(name)] {
@@ -143,19 +141,17 @@ fn a_cgroup_filter_takes_descendants_and_follows_moves() {
         assert!(paths.contains(&&*shown), "{paths:?} lacks {shown}");
     }
     let mut session = session(Options {
-        cgroups: vec![below.clone()],
+        cgroups: vec![below.path().to_owned()],
         ..Options::default()
     });
     let model = step_all(&mut session, &mut [&mut parent, &mut child]);
     demand_left_out(&model, &parent);
     demand_counted(&model, &child);
-    std::fs::write(below.join("cgroup.procs"), parent.pid().to_string()).expect("a move");
-    above.take(child.pid());
+    below.take(parent.pid());
+    beside.take(child.pid());
     let model = step_all(&mut session, &mut [&mut parent, &mut child]);
     demand_counted(&model, &parent);
     demand_moved_out(&model, &child);
-    drop((parent, child));
-    std::fs::remove_dir(&below).expect("the cgroup is empty");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod programs;
 mod rights;
 mod sharing;
 mod slowpath;
+mod stress;
 mod support;
 mod top;
 mod witness;
@@ -39,5 +40,6 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     mmap_lock::ROLES,
     sharing::ROLES,
     slowpath::ROLES,
+    stress::ROLES,
     top::ROLES,
 ];

@@ -1,7 +1,6 @@
 //! Rights taken away: one message that names what is missing, status 3, and
 //! nothing in the kernel.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,20 +11,7 @@ use faultscope::error::{Exit, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::plan::ProbeFacts;
 
-use crate::support::{Child, demand_exactly};
-
-/// Ids of the BPF programs that descriptors of a process hold.
-pub(crate) fn programs_of(pid: u32) -> BTreeSet<u32> {
-    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("the process lives");
-    files
-        .flatten()
-        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
-        .filter_map(|text| {
-            text.lines()
-                .find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
-        })
-        .collect()
-}
+use crate::support::{Child, demand_exactly, programs_of};
 
 fn refused(host: &HostFacts, probes: Fact<ProbeFacts>, words: &[&str]) {
     let before = programs_of(std::process::id());

@@ -5,12 +5,13 @@
 //! reports. Reports and answers pass through a socket on its standard input, from
 //! memory touched before, and take no mmap_lock.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use faultscope::commands::session::{Options, Session};
 use faultscope::host::{Fact, HostFacts};
@@ -21,8 +22,12 @@ use faultscope::sample::{Counters, Delta, delta::Process};
 /// [`ARGUMENTS`], separated by blanks.
 const ROLE: &str = "FAULTSCOPE_TEST_ROLE";
 const ARGUMENTS: &str = "FAULTSCOPE_TEST_ARGUMENTS";
-/// Longest time a child may take over one step.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest time a child may take over one step, below what a guest may be silent: an emulated CPU of a busy machine
+/// needs minutes for what takes a second elsewhere.
+const PATIENCE: Duration = Duration::from_secs(540);
+
+/// Time the kernel may take to free what nobody holds any more.
+const RELEASE: Duration = Duration::from_secs(60);
 
 /// Bytes of a page on x86-64.
 pub(crate) const PAGE: usize = 4096;
@@ -44,6 +49,17 @@ impl Link {
         self.0.write_all(&bytes).expect("the test reads reports");
         self.0.read_exact(&mut [0]).expect("the test answers");
     }
+}
+
+/// Whether the test has answered before the child asked.
+pub(crate) fn is_answered() -> bool {
+    let mut poll = libc::pollfd {
+        fd: 0,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one live pollfd; descriptor 0 is the child's end of the hand-shake.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
 /// A role: what a child does, with its arguments.
@@ -278,6 +294,41 @@ pub(crate) fn demand_near(what: &str, seen: u64, wanted: u64, within: u64) {
     );
 }
 
+/// Ids of the BPF programs that descriptors of a process hold.
+pub(crate) fn programs_of(pid: u32) -> BTreeSet<u32> {
+    held_by(pid, "prog_id:")
+}
+
+/// Ids after `key` in the kernel's description of a process's descriptors.
+pub(crate) fn held_by(pid: u32, key: &str) -> BTreeSet<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("the process lives");
+    files
+        .flatten()
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+        .filter_map(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+        })
+        .collect()
+}
+
+/// Demands that the kernel's list has none of these programs any more.
+pub(crate) fn demand_gone(programs: &BTreeSet<u32>) {
+    let until = Instant::now() + RELEASE;
+    loop {
+        let left: BTreeSet<u32> = aya::programs::loaded_programs()
+            .flatten()
+            .map(|program| program.id())
+            .filter(|id| programs.contains(id))
+            .collect();
+        if left.is_empty() || Instant::now() > until {
+            demand_exactly("programs left in the kernel", left.len() as u64, 0);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Private anonymous pages, never huge, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -412,6 +463,21 @@ impl Cgroup {
         Self { path, mount }
     }
 
+    /// Makes a cgroup in this one, which may have no process of its own: in version 2
+    /// a controller is handed down by none that has.
+    pub(crate) fn make_inside(&self, name: impl AsRef<Path>) -> Self {
+        let control = self.path.join("cgroup.subtree_control");
+        if control.exists() {
+            std::fs::write(control, "+memory").expect("the controller is handed down");
+        }
+        let path = self.path.join(name);
+        std::fs::create_dir(&path).expect("a cgroup can be made");
+        Self {
+            path,
+            mount: self.mount.clone(),
+        }
+    }
+
     /// Its directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -423,6 +489,14 @@ impl Cgroup {
         std::fs::metadata(&self.path)
             .expect("the cgroup exists")
             .ino()
+    }
+
+    /// Limits its memory.
+    pub(crate) fn limit(&self, bytes: u64) {
+        let v1 = self.path.join("memory.limit_in_bytes");
+        let v2 = self.path.join("memory.max");
+        let file = if v1.exists() { v1 } else { v2 };
+        std::fs::write(file, bytes.to_string()).expect("a limit can be set");
     }
 
     /// Moves a process into it.
@@ -440,7 +514,7 @@ impl Drop for Cgroup {
             drop(std::fs::write(self.mount.join("cgroup.procs"), pid));
         }
         // A task that just ended may still be on its way out.
-        for _ in 0..100 {
+        for _ in 0..1000 {
             if std::fs::remove_dir(&self.path).is_ok() {
                 return;
             }

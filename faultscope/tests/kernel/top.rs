@@ -6,14 +6,14 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
 use std::process::{Child as Process, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use faultscope::name::{REPLACEMENT, is_unsafe};
 
-use crate::rights::programs_of;
-use crate::support::{self, Cgroup, Child, Link, Pages, Role, demand, demand_exactly};
+use crate::support::{
+    self, Cgroup, Child, Link, Pages, Role, demand, demand_exactly, demand_gone, programs_of,
+};
 
 /// Roles of the children of this file.
 pub(crate) const ROLES: &[(&str, Role)] =
@@ -100,23 +100,6 @@ fn ended(process: &mut Process) -> ExitStatus {
             panic!("it does not end");
         }
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Demands that the kernel's list has none of these programs any more.
-fn demand_gone(programs: &BTreeSet<u32>) {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let left: BTreeSet<u32> = aya::programs::loaded_programs()
-            .flatten()
-            .map(|program| program.id())
-            .filter(|id| programs.contains(id))
-            .collect();
-        if left.is_empty() || Instant::now() > until {
-            demand_exactly("programs left in the kernel", left.len() as u64, 0);
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -267,41 +250,13 @@ fn a_closed_terminal_ends_the_screen() {
     demand_gone(&programs);
 }
 
-/// A directory of the memory hierarchy with a hostile name.
-struct HostileCgroup {
-    parent: Cgroup,
-    path: PathBuf,
-}
-
-impl HostileCgroup {
-    fn new() -> Self {
-        let parent = Cgroup::new("hostile");
-        let name = OsStr::from_bytes(b"x\x1b]0;y\x07\xe2\x80\xae\xff,\"\rz");
-        let path = parent.path().join(name);
-        std::fs::create_dir(&path).expect("a cgroup can be made");
-        Self { parent, path }
-    }
-}
-
-impl Drop for HostileCgroup {
-    fn drop(&mut self) {
-        let procs = std::fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
-        for pid in procs.lines().filter_map(|pid| pid.parse().ok()) {
-            self.parent.take(pid);
-        }
-        if let Err(error) = std::fs::remove_dir(&self.path) {
-            println!("  a cgroup stays: {error}");
-        }
-    }
-}
-
 #[test]
 fn hostile_names_stay_names() {
-    let cgroup = HostileCgroup::new();
-    let child = Child::start("top_hostile", &[]);
+    let parent = Cgroup::new("hostile");
+    let cgroup = parent.make_inside(OsStr::from_bytes(b"x\x1b]0;y\x07\xe2\x80\xae\xff,\"\rz"));
+    let mut child = Child::start("top_hostile", &[]);
     let pid = child.pid().to_string();
-    std::fs::write(cgroup.path.join("cgroup.procs"), &pid).expect("a move");
-    let mut child = child;
+    cgroup.take(child.pid());
     child.go();
     for view in [
         "processes",

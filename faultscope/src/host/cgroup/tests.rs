@@ -163,4 +163,8 @@ fn filters_take_absolute_and_relative_paths() {
     assert!(text("a/../b").contains("\"..\""));
     assert!(text("a/tasks").contains("is a file"));
     assert!(text("a/tasks/x").contains("cannot be read"));
+    scratch.write("cg/a/cgroup.controllers", "cpu memory pids\n");
+    scratch.write("cg/a/b/cgroup.controllers", "cpu memory.x\n");
+    assert!(paths.resolve_filter(Path::new("a")).is_ok());
+    assert!(text("a/b").contains("no memory controller"));
 }

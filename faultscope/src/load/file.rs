@@ -1,0 +1,86 @@
+//! Pages of a file on a disk, read until the page cache has no room for them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::param::page_size;
+
+use super::Load;
+
+/// A file read whole by read(2) and then, from its end, through a mapping.
+///
+/// In a memory cgroup with a limit below its size every run reclaims its pages and reads them from the disk again.
+#[derive(Debug)]
+pub struct FileReads {
+    file: File,
+    pages: usize,
+}
+
+impl FileReads {
+    /// Writes a file of `pages` pages at `path`, which must be new, and takes its name away.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn new(path: &Path, pages: usize) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        fs::remove_file(path)?;
+        let page = vec![1; page_size()];
+        for index in 0..pages {
+            file.write_all_at(&page, (index * page_size()) as u64)?;
+        }
+        // Only pages that are clean can be reclaimed at once.
+        file.sync_all()?;
+        Ok(Self { file, pages })
+    }
+
+    fn read_mapped(&self) -> io::Result<()> {
+        let bytes = self.pages * page_size();
+        // SAFETY: a fresh mapping of a file that nobody shortens, which no reference points into.
+        unsafe {
+            let start = mmap(
+                null_mut(),
+                bytes,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                &self.file,
+                0,
+            )?;
+            madvise(start, bytes, Advice::Random)?;
+            for index in (0..self.pages).rev() {
+                let _byte = start.cast::<u8>().add(index * page_size()).read_volatile();
+            }
+            munmap(start, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Load for FileReads {
+    fn events(&self) -> &'static str {
+        "pages read"
+    }
+
+    fn run(&mut self) -> io::Result<u64> {
+        let mut page = vec![0; page_size()];
+        for index in 0..self.pages {
+            self.file
+                .read_exact_at(&mut page, (index * page_size()) as u64)?;
+        }
+        self.read_mapped()?;
+        // SAFETY: advice on a descriptor of ours.
+        match unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }
+        {
+            0 => Ok(2 * self.pages as u64),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
