@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use faultscope::commands::session::{Options, Session};
 use faultscope::load::{
     Advices, Contention, EveryAdvice, FileReads, Forks, KernelFaults, Load, Mappings, Overcommit,
-    Populates, ReadFaults, Rereads, SystemCalls, WriteFaults,
+    Populates, ReadFaults, Rereads, SharedMappings, SystemCalls, WriteFaults,
 };
 use faultscope::model::{Model, TableId};
 use faultscope::plan::PROBES;
@@ -118,12 +118,14 @@ fn wait(link: &mut Link, arguments: &[u64]) {
     link.stop([0; 4]);
     let cpu = |index: usize| usize::try_from(arguments[index]).expect("a CPU");
     let mut load = Contention::new([cpu(0), cpu(1)]).expect("memory");
+    let mut shared = SharedMappings;
     loop {
         link.stop([0; 4]);
         let before = own_faults();
         let mut rounds = 0;
         while !is_answered() {
             load.run().expect("two CPUs");
+            shared.run().expect("memory");
             rounds += 1;
         }
         let after = own_faults();
