@@ -254,9 +254,9 @@ pub(crate) fn print_losses(model: &Model) {
 
 /// States whether the running kernel gives a signal: a cell of `docs/kernels.md`.
 ///
-/// `what` is the name of the row, the same words on every kernel, and every kernel
-/// has to state each row, so a test says yes after its last demand and no, with
-/// the reason shown there, before it returns.
+/// `what` is the name of the row, the same words on every kernel. A test says yes
+/// after its last demand, and no, with the reason shown there, before it returns;
+/// a row that a kernel does not state has a dash.
 pub(crate) fn feature(what: &str, has: Result<(), &str>) {
     assert!(!what.contains(':'), "\"{what}\" would not parse");
     match has {
