@@ -139,7 +139,7 @@ fn edge(n: u64) -> u64 {
 }
 
 #[test]
-fn spinlock_waits_are_counted_in_their_slow_path_and_once() {
+fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     let mut children = children("slow_cold");
     let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
@@ -184,7 +184,7 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once() {
 }
 
 #[test]
-fn every_lru_lock_is_recognised() {
+fn every_lru_lock_is_recognised_multi() {
     let mut children = children("slow_cold");
     let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
@@ -246,7 +246,7 @@ fn every_lru_lock_is_recognised() {
 }
 
 #[test]
-fn waits_that_nest_on_rt_are_counted_once() {
+fn waits_that_nest_on_rt_are_counted_once_multi() {
     if !is_rt() {
         skip("no PREEMPT_RT: waits for spinlocks do not sleep here");
         return;
@@ -293,7 +293,7 @@ fn waits_that_nest_on_rt_are_counted_once() {
 }
 
 #[test]
-fn the_first_frame_of_a_wait_is_never_lock_code() {
+fn the_first_frame_of_a_wait_is_never_lock_code_multi() {
     let mut children: Vec<Child> = children("slow_cold");
     children.push(Child::start("slow_mm", &[]));
     // Where no function can be probed the tracepoint's waits have to do.
