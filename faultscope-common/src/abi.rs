@@ -58,6 +58,10 @@ pub mod map {
     pub const LRU_REGIONS: &str = "LRU_REGIONS";
     /// Array of u64 by hash of the lock: CPU of the previous hold.
     pub const LRU_LAST: &str = "LRU_LAST";
+    /// Array of `PathRow`, `mm_fault::ROWS` rows per CPU, mmapable.
+    pub const MM_PATHS: &str = "MM_PATHS";
+    /// Array of `MmThreadRow`, open-addressed, mmapable.
+    pub const MM_THREADS: &str = "MM_THREADS";
     /// Array with one `Control`, mmapable.
     pub const CONTROL: &str = "CONTROL";
     /// Hash tgid → 1.

@@ -53,4 +53,13 @@ pub const OFFSETS: &[(&str, &str, &str)] = &[
     ("OFF_MEMCG_NODE_LRUVEC", "mem_cgroup_per_node", "lruvec"),
     ("OFF_MEMCG_NODE_MEMCG", "mem_cgroup_per_node", "memcg"),
     ("OFF_MEMCG_CSS", "mem_cgroup", "css"),
+    ("OFF_VMA_FLAGS", "vm_area_struct", "vm_flags"),
+    ("OFF_VMA_OPS", "vm_area_struct", "vm_ops"),
+    ("OFF_VMA_FILE", "vm_area_struct", "vm_file"),
+    ("OFF_FILE_INODE", "file", "f_inode"),
+    ("OFF_INODE_MODE", "inode", "i_mode"),
+    ("OFF_INODE_SB", "inode", "i_sb"),
+    ("OFF_SB_MAGIC", "super_block", "s_magic"),
+    ("OFF_VMF_PTE", "vm_fault", "orig_pte"),
+    ("OFF_FOLIO_FLAGS", "folio", "flags"),
 ];

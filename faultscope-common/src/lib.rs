@@ -14,6 +14,7 @@ pub mod lock;
 pub mod loss;
 pub mod lru;
 pub mod madvise;
+pub mod mm_fault;
 pub mod mmap;
 pub mod slowpath;
 pub mod thread;

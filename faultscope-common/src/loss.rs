@@ -39,6 +39,10 @@ losses! {
         "lru_lock holds of threads whose slot belongs to another thread (PREEMPT_RT).";
     LRU_HOLDS_FULL = 14, "lru_hold_table_full",
         "lru_lock holds missing from the hold table.";
+    MM_THREADS_FULL = 15, "fault_latency_rows_full",
+        "Passes of handle_mm_fault without latency and outcome, missing from the fault-latency tables.";
+    MM_FAULT_NESTING = 16, "fault_latency_nesting",
+        "Passes of handle_mm_fault inside others, deeper than the pairing stack.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

@@ -44,6 +44,23 @@ globals! {
     OFF_MEMCG_NODE_LRUVEC = ABSENT;
     OFF_MEMCG_NODE_MEMCG = ABSENT;
     OFF_MEMCG_CSS = ABSENT;
+    OFF_VMA_FLAGS = ABSENT;
+    OFF_VMA_OPS = ABSENT;
+    OFF_VMA_FILE = ABSENT;
+    OFF_FILE_INODE = ABSENT;
+    OFF_INODE_MODE = ABSENT;
+    OFF_INODE_SB = ABSENT;
+    OFF_SB_MAGIC = ABSENT;
+    OFF_VMF_PTE = ABSENT;
+    OFF_FOLIO_FLAGS = ABSENT;
+    // Offset of the byte that holds a large folio's order.
+    OFF_FOLIO_ORDER = ABSENT;
+    // Number of the page flag that marks a large folio's first page.
+    PG_HEAD = ABSENT;
+    // FAULT_FLAG_VMA_LOCK, 0 before per-VMA locks.
+    FAULT_VMA_LOCK = 0;
+    // Rows of MM_THREADS less one.
+    MM_THREAD_MASK = 0;
     // Offset of the split page-table lock in its page descriptor.
     OFF_PAGE_PTL = ABSENT;
     SIZE_RWSEM = 0;
@@ -76,6 +93,7 @@ globals! {
     // Bounds the compiler must not know, or it drops the checks the 6.1 verifier needs.
     M3 = 3;
     M7 = 7;
+    M15 = 15;
     M31 = 31;
     M63 = 63;
 }

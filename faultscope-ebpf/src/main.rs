@@ -24,6 +24,7 @@ mod lru;
 mod lru_hold;
 mod madvise;
 mod maps;
+mod mm_fault;
 mod mmap;
 mod record;
 mod slowpath;

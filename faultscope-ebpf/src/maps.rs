@@ -14,6 +14,7 @@ use faultscope_common::{
     lock::{FRAMES, LockRow, SpinStack, StackRow},
     lru::{HELD_SLOTS, Held, HoldRow, LruRow, Regions},
     madvise::{MadviseKey, MadviseRow},
+    mm_fault::{MmThreadRow, PathRow},
     mmap::{MMAP_SLOTS, MmapRow},
     slowpath::SlowRow,
     thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
@@ -93,6 +94,13 @@ pub static LRU_REGIONS: Array<Regions> = Array::with_max_entries(HELD_SLOTS, 0);
 /// Written by whoever has an lru_lock.
 #[map]
 pub static LRU_LAST: Array<u64> = Array::with_max_entries(LAST_SLOTS, 0);
+/// `mm_fault::ROWS` rows per CPU, written there; read in place. Never full.
+#[map]
+pub static MM_PATHS: Array<PathRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Claimed by compare-and-exchange, written by the thread itself, freed by user
+/// space. Full: `MM_THREADS_FULL`.
+#[map]
+pub static MM_THREADS: Array<MmThreadRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 /// Written by user space; the epoch also by programs.
 #[map]
 pub static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);

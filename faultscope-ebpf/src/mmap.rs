@@ -90,7 +90,7 @@ pub fn launder_in(scratch: &'static Array<[u64; FRAMES]>, pointer: *const u8) ->
 
 /// System call the running task is in.
 #[inline(always)]
-fn syscall() -> i32 {
+pub fn syscall() -> i32 {
     if thread::is_kernel_thread() {
         return KERNEL_THREAD;
     }

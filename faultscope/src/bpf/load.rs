@@ -2,7 +2,10 @@
 
 use super::{maps::Maps, object};
 use aya::{Ebpf, EbpfLoader};
-use faultscope_common::abi::{ABI_SYMBOL, map};
+use faultscope_common::{
+    abi::{ABI_SYMBOL, map},
+    mm_fault,
+};
 use std::{io, path::PathBuf};
 use thiserror::Error;
 
@@ -55,6 +58,8 @@ pub struct Sizes {
     pub madvise: u32,
     /// Rows of lru_lock holds per CPU, a power of two.
     pub hold_rows: u32,
+    /// Rows of threads while the fault-latency programs run, a power of two.
+    pub mm_threads: u32,
 }
 
 impl Sizes {
@@ -84,6 +89,7 @@ impl Sizes {
             lock_rows: power(rows_budget.clamp(64, 1024)),
             madvise: 4096,
             hold_rows: power(((4_u32 << 20) / 384 / cpus.max(1)).clamp(16, 256)),
+            mm_threads: 8192,
         }
     }
 }
@@ -114,6 +120,7 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         ("LOCK_ROWS", u64::from(sizes.lock_rows)),
         ("HOLD_ROWS", u64::from(sizes.hold_rows)),
         ("RELEASE_SAMPLE", RELEASE_SAMPLE),
+        ("MM_THREAD_MASK", u64::from(sizes.mm_threads) - 1),
         (ABI_SYMBOL, 1),
     ];
     for (name, value) in own.iter().chain(globals) {
@@ -135,6 +142,8 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::LRU, sizes.cpus),
         (map::LRU_HOLDS, sizes.hold_rows * sizes.cpus),
         (map::MADVISE, sizes.madvise),
+        (map::MM_PATHS, sizes.cpus * mm_fault::ROWS),
+        (map::MM_THREADS, sizes.mm_threads),
         (map::FILTER_PIDS, 1024),
         (map::FILTER_CGROUPS, 1024),
         (map::FILTER_COMMS, 1024),
@@ -179,6 +188,7 @@ mod tests {
         cpu::CpuRow,
         lock::LockRow,
         lru::{HoldRow, LruRow},
+        mm_fault::{MmThreadRow, PathRow},
         thread::{Pending, ThreadRow},
     };
 
@@ -189,6 +199,8 @@ mod tests {
             + s.cpus as usize * (size_of::<CpuRow>() + size_of::<LruRow>())
             + s.hold_rows as usize * s.cpus as usize * size_of::<HoldRow>()
             + s.spaces as usize * 96
+            + (s.cpus * mm_fault::ROWS) as usize * size_of::<PathRow>()
+            + s.mm_threads as usize * size_of::<MmThreadRow>()
     }
 
     #[test]

@@ -16,6 +16,7 @@ use faultscope_common::{
     lock::{LockRow, StackRow},
     lru::{HoldRow, LruRow},
     madvise::{MadviseKey, MadviseRow},
+    mm_fault::{MmThreadRow, PathRow, ROWS},
     mmap::{MMAP_SLOTS, MmapRow},
     slowpath::SlowRow,
     thread::{RetiredKey, SpaceKey, ThreadRow},
@@ -99,6 +100,10 @@ pub struct Maps {
     pub lru: Table<LruRow>,
     /// lru_lock holds.
     pub lru_holds: Table<HoldRow>,
+    /// Passes of `handle_mm_fault` by CPU, path and backing.
+    pub mm_paths: Table<PathRow>,
+    /// Threads while the fault-latency programs run.
+    pub mm_threads: Table<MmThreadRow>,
     /// Switches.
     pub control: Table<Control>,
     places: Table<u64>,
@@ -125,6 +130,8 @@ impl Maps {
             madvise: hash(ebpf, map::MADVISE, sizes.madvise)?,
             lru: table(ebpf, map::LRU, sizes.cpus)?,
             lru_holds: table(ebpf, map::LRU_HOLDS, sizes.hold_rows * sizes.cpus)?,
+            mm_paths: table(ebpf, map::MM_PATHS, sizes.cpus * ROWS)?,
+            mm_threads: table(ebpf, map::MM_THREADS, sizes.mm_threads)?,
             control: table(ebpf, map::CONTROL, 1)?,
             places: table(ebpf, map::PLACES, sizes.cpus)?,
             filter_pids: hash(ebpf, map::FILTER_PIDS, 1024)?,

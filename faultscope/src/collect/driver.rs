@@ -1,7 +1,8 @@
 //! One tick: every collector fills one `Delta`.
 
 use super::{
-    lru::Lru, machine::Machine, names::Names, slowpath::Slowpath, tables::Tables, threads::Threads,
+    lru::Lru, machine::Machine, mm_faults::MmFaults, names::Names, slowpath::Slowpath,
+    tables::Tables, threads::Threads,
 };
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
@@ -64,6 +65,7 @@ pub struct Collector {
     lru: Lru,
     slowpath: Slowpath,
     machine: Machine,
+    mm_faults: MmFaults,
     names: Names,
     places: Vec<(&'static str, String)>,
     stats: BTreeMap<&'static str, ProgramStats>,
@@ -86,6 +88,7 @@ impl Collector {
         let system = SystemReader::open(&settings.root);
         Self {
             machine: Machine::new(system, &settings.topology, maps.sizes.cpus),
+            mm_faults: MmFaults::default(),
             names: Names::new(settings.root, settings.cgroups, settings.has_symbols),
             has_symbols: settings.has_symbols,
             maps,
@@ -164,6 +167,7 @@ impl Collector {
         // The array first: thread rows are then ahead of it by what happened
         // meanwhile, and never behind.
         self.machine.cpus(&self.maps, &mut self.pending);
+        self.mm_faults.paths(&self.maps, &mut self.pending);
         // Next to it: vmstat less the totals is what the programs do not see.
         self.machine.system(&mut self.pending);
         self.harvest()?;
@@ -208,6 +212,11 @@ impl Collector {
     /// A map that cannot be read.
     pub fn harvest(&mut self) -> anyhow::Result<()> {
         self.tables.takers(&self.maps, &mut self.pending, is_alive);
+        let is_on = ["mm_fault_begin", "mm_fault_entry"]
+            .iter()
+            .any(|program| self.programs.is_attached(program));
+        self.mm_faults
+            .threads(&self.maps, is_on, &mut self.pending, is_alive);
         self.threads
             .collect(&mut self.maps, &mut self.pending)
             .context("reading thread rows from the BPF maps")
@@ -218,7 +227,9 @@ impl Collector {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         let takers = self.tables.taker_rows() * 8 > self.maps.mmap.len() as u64;
-        takers || self.threads.rows * 4 > u64::from(self.maps.sizes.threads)
+        takers
+            || self.mm_faults.rows * 4 > u64::from(self.maps.sizes.mm_threads)
+            || self.threads.rows * 4 > u64::from(self.maps.sizes.threads)
     }
 
     fn window(&mut self, now_ns: u64) {
@@ -289,11 +300,12 @@ impl Collector {
             ),
             row(map::LRU_HOLDS, self.lru.hold_rows, sizes.hold_rows),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
+            row(map::MM_THREADS, self.mm_faults.rows, sizes.mm_threads),
         ];
     }
 }
 
-/// Whether a process exists. Only then is its taker row kept; a wrong "no" (in
+/// Whether a process or thread exists. Only then is its taker row kept; a wrong "no" (in
 /// another pid namespace) costs a new row, not a count.
 fn is_alive(tgid: u32) -> bool {
     i32::try_from(tgid)

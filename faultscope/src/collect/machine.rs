@@ -9,7 +9,7 @@ use crate::{
     },
     sample::{
         Counters, Delta,
-        delta::{Cpu, CpuTime, Loss, LruCalls},
+        delta::{Cpu, CpuTime, Loss, LruCalls, Passes},
     },
 };
 use faultscope_common::{cpu::CpuRow, loss};
@@ -85,6 +85,7 @@ impl Machine {
                 mmap_failed: pair(row.mmap_failed, |b| b.mmap_failed),
                 mmap_downgraded: since(row.mmap_downgraded, |b| b.mmap_downgraded),
                 time: None,
+                passes: Passes::default(),
             });
         }
         delta.losses = loss_totals(&self.rows)

@@ -7,6 +7,7 @@ mod driver;
 mod loss;
 mod lru;
 mod machine;
+mod mm_faults;
 mod names;
 mod rows;
 mod slowpath;

@@ -85,6 +85,7 @@ impl Names {
             .flat_map(|(id, taker)| [id.tgid, taker.owner])
             .chain(delta.locks.keys().map(|lock| lock.owner))
             .chain(delta.madvise.keys().map(|id| id.tgid))
+            .chain(delta.process_passes.keys().copied())
             .chain(
                 delta
                     .spaces

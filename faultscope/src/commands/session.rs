@@ -280,6 +280,10 @@ impl Session {
             (Set::Holds, "lru_lock_hold", "lru_holds"),
             (Set::Rss, "rss_stat", "processes, CPUs or LRU"),
             (Set::Madvise, "madvise", "madvise"),
+            (Set::Latency, "populate_faults", "faults"),
+            (Set::Latency, "fault_latency", "faults"),
+            (Set::Latency, "fault_backing", "faults"),
+            (Set::Latency, "fault_pages", "faults"),
         ] {
             if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
                 let reason = format!("attached only while a view that shows it is open ({view})");
@@ -329,6 +333,10 @@ fn sets(table: TableId) -> &'static [Set] {
         }
         TableId::Madvise => &[Set::Madvise],
         TableId::LruHolds => &[Set::Holds],
+        TableId::FaultKinds
+        | TableId::FaultLatency
+        | TableId::FaultProcesses
+        | TableId::FaultCpus => &[Set::Latency],
         _ => &[],
     }
 }

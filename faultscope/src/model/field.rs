@@ -113,6 +113,33 @@ fields! {
     CPUS_USED = "cpus_used" "CPUS" Number Gauge 5 "faults" "CPUs on which the address space faulted.";
     MADVISE_CALLS = "madvise_calls" "MADV" Events Counter 6 "madvise" "madvise and process_madvise calls.";
 
+    FAULT_PATH = "path" "PATH" None Key 0 "" "How `handle_mm_fault` was reached: from user mode under the VMA lock, under mmap_lock, or under mmap_lock after a RETRY (fall-back); for the kernel; or without a trap (populate, get_user_pages).";
+    BACKING = "backing" "BACKING" None Key 0 "" "What the address is backed by: anon, file, shmem, cow (private copy), swap, thp, hugetlb, other (devices, special mappings, migration).";
+    PASSES = "passes" "PASSES" Events Counter 1 "populate_faults" "Passes of `handle_mm_fault`: faults, and passes that returned RETRY.";
+    HANDLED = "handled" "HANDLED" Events Counter 0 "fault_latency" "Faults that `handle_mm_fault` ended: passes that returned anything but RETRY. Without errors they are ru_minflt and ru_majflt.";
+    FAULT_P50_NS = "fault_p50_ns" "P50" Ns Gauge 2 "fault_latency" "Half of the faults took less from the first pass's entry to the last one's return (off by at most 25 %).";
+    FAULT_P99_NS = "fault_p99_ns" "P99" Ns Gauge 1 "fault_latency" "99 % of the faults took less (off by at most 25 %).";
+    FAULT_AVG_NS = "fault_avg_ns" "AVG" Ns Gauge 3 "fault_latency" "Average time of a fault.";
+    FAULT_MAX_NS = "fault_max_ns" "MAX" Ns Gauge 4 "fault_latency" "Longest fault since the programs were loaded.";
+    FAULT_NS = "fault_ns" "TIME" Ns Counter 5 "fault_latency" "Time of all faults.";
+    HANDLED_MAJOR = "handled_major" "MAJOR" Events Counter 3 "fault_latency" "Faults the kernel accounts as major: MAJOR was returned, or an earlier pass had waited (TRIED).";
+    RETRIES = "retries" "RETRY" Events Counter 2 "fault_latency" "Passes that returned RETRY; the pass that follows is no new fault.";
+    FAULT_ERRORS = "fault_errors" "ERRORS" Events Counter 4 "fault_latency" "Faults that returned an error.";
+    ERRORS_OOM = "errors_oom" "OOM" Events Counter 5 "fault_latency" "Faults that returned OOM.";
+    ERRORS_SIGBUS = "errors_sigbus" "SIGBUS" Events Counter 5 "fault_latency" "Faults that returned SIGBUS: beyond the end of a file, or an I/O error.";
+    ERRORS_SIGSEGV = "errors_sigsegv" "SIGSEGV" Events Counter 6 "fault_latency" "Faults that returned SIGSEGV. An address outside every mapping never gets here.";
+    ERRORS_HWPOISON = "errors_hwpoison" "HWPOISON" Events Counter 7 "fault_latency" "Faults that returned HWPOISON, or an error bit not named here.";
+    COMPLETED = "completed" "COMPLETED" Events Counter 8 "fault_latency" "Faults that returned COMPLETED: done, with the lock given back meanwhile.";
+    PAGES_MAPPED = "pages_mapped" "MAPPED" Pages Counter 6 "fault_pages" "Base pages that faults mapped: new anonymous folios, and pages of files with those around; hugetlb is not in it, nor are swap-ins on older kernels.";
+    PAGES_PER_FAULT = "pages_per_fault" "PAGES/F" Number Gauge 5 "fault_pages" "Pages mapped per fault.";
+    LARGE_FOLIOS = "large_folios" "LARGE" Events Counter 7 "fault_pages" "Faults that made an anonymous folio of several pages, smaller than a huge page (mTHP).";
+    VIA_VMA_LOCK = "via_vma_lock" "VMA LOCK" Events Counter 3 "fault_latency" "Faults from user mode under the VMA lock.";
+    VIA_MMAP_LOCK = "via_mmap_lock" "MMAP LOCK" Events Counter 3 "fault_latency" "Faults from user mode under mmap_lock, the VMA lock never tried.";
+    VIA_FALL_BACK = "via_fall_back" "FALL-BACK" Events Counter 3 "fault_latency" "Faults from user mode under mmap_lock, after an attempt under the VMA lock returned RETRY.";
+    VIA_KERNEL = "via_kernel" "KERN" Events Counter 5 "fault_latency" "Faults the kernel took on user addresses.";
+    VIA_POPULATE = "via_populate" "POPULATE" Events Counter 5 "fault_latency" "Pages populated without a trap by mmap, mlock, madvise, brk, mremap, mprotect or shmat.";
+    VIA_GUP = "via_get_user_pages" "GUP" Events Counter 6 "fault_latency" "Other faults of get_user_pages: direct I/O, ptrace, exec's arguments.";
+
     CPU_BUSY = "cpu_busy_ratio" "BUSY" Ratio Gauge 4 "" "Share of the interval the CPU was neither idle nor in iowait.";
     CPU_IDLE = "cpu_idle_ratio" "IDLE" Ratio Gauge 5 "" "Share of the interval idle.";
     CPU_IOWAIT = "cpu_iowait_ratio" "IOWAIT" Ratio Gauge 6 "" "Share of the interval idle while a read was outstanding.";
@@ -268,6 +295,55 @@ pub static SPACES: &[&Field] = &[
     &HANDOFF_RATIO,
     &RSS_PER_FAULT,
 ];
+/// The columns of every fault-latency table, between those of its own.
+macro_rules! latency {
+    ([$($key:path),*], [$($place:path),*]) => {
+        &[
+            $(&$key,)*
+            &PASSES, &HANDLED, &FAULT_P50_NS, &FAULT_P99_NS, &FAULT_AVG_NS, &FAULT_MAX_NS, &FAULT_NS,
+            &HANDLED_MAJOR, &RETRIES,
+            $(&$place,)*
+            &PAGES_PER_FAULT, &PAGES_MAPPED, &COMMENT,
+        ]
+    };
+}
+/// Columns of the table of fault paths.
+pub static LATENCY: &[&Field] = latency!(
+    [FAULT_PATH, BACKING],
+    [
+        ERRORS_OOM,
+        ERRORS_SIGBUS,
+        ERRORS_SIGSEGV,
+        ERRORS_HWPOISON,
+        COMPLETED,
+        LARGE_FOLIOS
+    ]
+);
+/// Columns of fault latency by process.
+pub static LATENCY_PROCESSES: &[&Field] = latency!(
+    [PID, COMM],
+    [
+        FAULT_ERRORS,
+        VIA_VMA_LOCK,
+        VIA_MMAP_LOCK,
+        VIA_FALL_BACK,
+        VIA_KERNEL,
+        VIA_POPULATE,
+        VIA_GUP
+    ]
+);
+/// Columns of fault latency by CPU.
+pub static LATENCY_CPUS: &[&Field] = latency!(
+    [CPU],
+    [
+        ERRORS_OOM,
+        ERRORS_SIGBUS,
+        ERRORS_SIGSEGV,
+        ERRORS_HWPOISON,
+        COMPLETED,
+        LARGE_FOLIOS
+    ]
+);
 /// Columns of the LRU view.
 pub static LRU: &[&Field] = &[&SUBJECT, &EVENTS, &TOTAL, &SOURCE, &COMMENT];
 /// Columns of the lock table.

@@ -54,6 +54,12 @@ tables! {
         "Faults by origin, access and cause, and what the tracepoints cannot see.";
     AddressSpaces, "spaces", Faults, "Address spaces", field::SPACES, "faults",
         "How many CPUs share each address space: the cacheline-bounce proxy.";
+    FaultLatency, "latency", Faults, "handle_mm_fault by path and backing", field::LATENCY, "passes",
+        "Faults inside `handle_mm_fault`: time, retries, errors, major faults, by path and backing.";
+    FaultProcesses, "faulters", Faults, "handle_mm_fault by process", field::LATENCY_PROCESSES, "passes",
+        "The same by process, with the path.";
+    FaultCpus, "faultcpus", Faults, "handle_mm_fault by CPU", field::LATENCY_CPUS, "passes",
+        "The same by CPU; never filtered.";
     Lru, "lru", Lru, "LRU", field::LRU, "events",
         "What moves on the LRU lists, marks, batches and drains, RSS-counter updates, and vmstat's reclaim counters.";
     Locks, "locks", Locks, "Locks", field::LOCKS, "wait_ns",
@@ -84,6 +90,7 @@ impl TableId {
             Self::Overview
                 | Self::Cpus
                 | Self::FaultKinds
+                | Self::FaultCpus
                 | Self::Lru
                 | Self::Losses
                 | Self::Programs
@@ -114,7 +121,7 @@ pub enum View {
     Processes,
     /// 4: memory cgroups, flat.
     Cgroups,
-    /// 5: faults by kind; address spaces.
+    /// 5: faults by kind, address spaces, fault latency.
     Faults,
     /// 6: LRU and RSS counters.
     Lru,

@@ -132,6 +132,9 @@ pub enum Cost {
     Wait,
     /// At every folio or counter update, a per-CPU addition: at most 10 ns above an empty program.
     Counter,
+    /// At every pass of `handle_mm_fault`, or of a function below it; no kernel at hand with fentry keeps real time,
+    /// so what it costs is not known.
+    Pass,
     /// At every system call of every task: for the cheapest calls a quarter more on one machine, three quarters on another.
     SystemCall,
 }
@@ -150,7 +153,7 @@ pub struct Degrade {
 pub struct Probe {
     /// Function name in the object.
     pub program: &'static str,
-    /// Signal it gives, an id of [`SIGNALS`].
+    /// Signal it gives, an id of [`SIGNALS`](super::SIGNALS).
     pub signal: &'static str,
     /// Set it belongs to.
     pub set: Set,
@@ -171,110 +174,6 @@ pub struct Probe {
     /// Cost class.
     pub cost: Cost,
 }
-
-/// A thing a user wants to know, given by one or more probes, or by none yet.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Signal {
-    /// Id, as in the field catalogue.
-    pub id: &'static str,
-    /// What it counts, one sentence.
-    pub description: &'static str,
-    /// Why no tracepoint gives it, a clause; empty if one does.
-    pub untraced: &'static str,
-}
-
-const fn traced(id: &'static str, description: &'static str) -> Signal {
-    Signal {
-        id,
-        description,
-        untraced: "",
-    }
-}
-
-/// Every signal `doctor` reports on.
-pub static SIGNALS: &[Signal] = &[
-    traced(
-        "faults",
-        "Page faults by CPU, thread, process, cgroup and kind.",
-    ),
-    traced("major_faults", "Faults that waited for a page to be read."),
-    traced(
-        "mmap_lock",
-        "Acquisitions of mmap locks with wait, hold, failures, downgrades and system call.",
-    ),
-    traced(
-        "contention",
-        "Contended waits for kernel locks with the lock's identity.",
-    ),
-    Signal {
-        id: "exact_spin_waits",
-        description: "Every contended spinlock wait.",
-        untraced: "the contention tracepoint leaves out the first waiter of a native queued lock and every waiter of a \
-                   test-and-set lock",
-    },
-    traced("lru", "LRU insertions and activations."),
-    traced("rss_stat", "RSS-counter updates by member."),
-    traced("madvise", "madvise and process_madvise calls by advice."),
-    traced(
-        "page_table_locks",
-        "Split page-table locks told from other spinlocks.",
-    ),
-    traced(
-        "scopes",
-        "Rows of threads kept right at exit, cgroup moves and renames.",
-    ),
-    Signal {
-        id: "mark_accessed",
-        description: "Pages marked accessed.",
-        untraced: "no tracepoint exists",
-    },
-    Signal {
-        id: "fault_latency",
-        description: "Time from fault to return, retries, the VMA-lock path and the backing of the page.",
-        untraced: "the fault tracepoints fire at the start of a fault only",
-    },
-    Signal {
-        id: "populate_faults",
-        description: "Pages populated by MAP_POPULATE, mlock and get_user_pages.",
-        untraced: "no trap happens, so the fault tracepoints do not see them; vmstat's pgfault and a process's \
-                   ru_minflt count them and are the cross-check",
-    },
-    Signal {
-        id: "lru_lock_hold",
-        description: "Time in folio_batch_move_lru, the region in which about half of all lru_lock holds lie.",
-        untraced: "no tracepoint fires at the release of a spinlock",
-    },
-    Signal {
-        id: "lru_lock_exact_hold",
-        description: "Time each lru_lock was held, by node and memory cgroup.",
-        untraced: "no tracepoint fires at the release of a spinlock",
-    },
-    Signal {
-        id: "drains",
-        description: "Drains of the per-CPU LRU batches.",
-        untraced: "no tracepoint exists",
-    },
-    Signal {
-        id: "batches",
-        description: "Size of the batches of folios moved between LRU lists, by move function.",
-        untraced: "no tracepoint exists",
-    },
-    Signal {
-        id: "folio_activate",
-        description: "Folios queued for the active list.",
-        untraced: "the tracepoint fires only when the batch is drained",
-    },
-    Signal {
-        id: "workingset_activation",
-        description: "Activations that age the working set.",
-        untraced: "no tracepoint exists",
-    },
-    Signal {
-        id: "workingset_refault",
-        description: "Refaults of pages that reclaim had evicted, by CPU.",
-        untraced: "no tracepoint exists; vmstat's workingset_refault_* counts them for the machine",
-    },
-];
 
 /// Identity of a thread's row, compared at every event.
 const ROW: &[&str] = &[
@@ -380,6 +279,23 @@ const LRU_LOCK_NAMES: &[Degrade] = &[
         globals: &["OFF_CSS_SERIAL"],
         lost: "the lru_lock of a new memory cgroup at the address of a removed one is shown as the latter's",
     },
+];
+
+/// What tells backing and path of a pass, and whether its thread passes the filter.
+const PASS: &[&str] = &[
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_START",
+    "OFF_TASK_EXEC_ID",
+    "OFF_TASK_MM",
+    "OFF_TASK_LEADER",
+    "OFF_TASK_FLAGS",
+    "OFF_VMA_FLAGS",
+    "OFF_VMA_OPS",
+    "OFF_VMA_FILE",
+    "OFF_FILE_INODE",
+    "OFF_INODE_MODE",
+    "OFF_INODE_SB",
+    "OFF_SB_MAGIC",
 ];
 
 const NEW_MMAP: u8 = 0;
@@ -554,6 +470,29 @@ probes! {
             lost: "32-bit callers cannot be excluded: two unrelated 32-bit calls would be taken for madvise",
         }], "",
         "Begins a madvise or process_madvise call.";
+
+    mm_fault_end: "fault_latency" Latency "fault latency" 0,
+        Attach::Function { at: FunctionAt::Exit, names: &["handle_mm_fault"], args: &[4] }, Pass, PASS, &[], "",
+        "Ends a pass of handle_mm_fault: time, retry, error, major.";
+    mm_fault_begin: "populate_faults" Latency "fault latency" 0, entry(&["handle_mm_fault"], &[4]), Pass, PASS,
+        SCOPES, "", "Begins a pass of handle_mm_fault: path and backing.";
+    mm_fault_entry: "populate_faults" Latency "fault latency" 1,
+        Attach::Function { at: FunctionAt::Probe, names: &["handle_mm_fault"], args: &[4] }, Pass, PASS, SCOPES,
+        "passes of handle_mm_fault are counted where they begin: no times, no retries, errors or major faults, \
+         and swap-ins and copies are not told apart",
+        "Counts passes of handle_mm_fault where their end cannot be seen.";
+    mm_fault_swap: "fault_backing" Latency "swap faults" 0, entry(&["do_swap_page"], &[1]), Pass,
+        &["OFF_TASK_START", "OFF_VMF_PTE"], &[], "", "Marks a pass that finds a swap entry.";
+    mm_fault_write: "fault_backing" Latency "copy faults" 0, entry(&["do_wp_page"], &[]), Pass,
+        &["OFF_TASK_START"], &[], "", "Marks a pass that writes to a present page.";
+    mm_fault_new: "fault_pages" Latency "new folios" 0,
+        entry(&["folio_add_new_anon_rmap", "page_add_new_anon_rmap"], &[3, 4]), Pass,
+        &["OFF_TASK_START", "OFF_FOLIO_FLAGS", "OFF_FOLIO_ORDER", "PG_HEAD"], &[], "",
+        "Notes the size of the anonymous folio that a fault maps.";
+    mm_fault_map: "fault_pages" Latency "mapped pages" 0, entry(&["set_pte_range"], &[5]), Pass,
+        &["OFF_TASK_START"], &[], "", "Counts the pages of files that a fault maps, fault-around included.";
+    mm_fault_map_one: "fault_pages" Latency "mapped pages" 1, entry(&["do_set_pte"], &[3]), Pass,
+        &["OFF_TASK_START"], &[], "", "Counts the pages of files that a fault maps, one at a time.";
 }
 
 /// Looks a program up by name.

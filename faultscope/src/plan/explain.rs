@@ -1,8 +1,8 @@
 //! A plan in sentences, for `doctor`, the status line and error messages.
 
 use super::Attached;
-use super::catalog::SIGNALS;
 use super::plan::{Plan, Why};
+use super::signals::SIGNALS;
 use crate::error::Failure;
 use crate::host::spinlock::SpinlockMode;
 use crate::host::{Fact, HostFacts};

@@ -9,8 +9,8 @@ use crate::host::Fact;
 use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
 
-/// Globals that are no member offset of [`OFFSETS`]: a derived offset, two sizes, an index, three switches.
-pub(super) const DERIVED: [&str; 7] = [
+/// Globals that are no member offset of [`OFFSETS`]: derived offsets, sizes, numbers, switches.
+pub(super) const DERIVED: [&str; 10] = [
     "OFF_PAGE_PTL",
     "SIZE_RWSEM",
     "SIZE_PAGE",
@@ -18,6 +18,9 @@ pub(super) const DERIVED: [&str; 7] = [
     "IS_RT",
     "SPINLOCK_SPINS",
     "READ_HANDOFFS",
+    "OFF_FOLIO_ORDER",
+    "PG_HEAD",
+    "FAULT_VMA_LOCK",
 ];
 
 /// Facts about a kernel that decide which programs can be attached.
@@ -99,6 +102,20 @@ fn derived(btf: &Btf, global: &str) -> Option<u32> {
         // mm/mmap_lock.c or mm/memory.c, built with per-VMA locks only: faults then leave mmap_lock alone, and
         // its read side may be tracked without a shared line on the fault path.
         "READ_HANDOFFS" => Some(u32::from(btf.has_function("lock_vma_under_rcu"))),
+        // A byte: `_folio_order` before 6.6, then the low byte of `_flags_1` (include/linux/mm.h, folio_order()).
+        "OFF_FOLIO_ORDER" => btf
+            .member_offset("folio", "_folio_order")
+            .or_else(|| btf.member_offset("folio", "_flags_1")),
+        "PG_HEAD" => btf
+            .enum_value("PG_head")
+            .and_then(|bit| u32::try_from(bit).ok())
+            .filter(|bit| *bit < u64::BITS),
+        // Absent before 6.4, when no fault is handled under a lock of its VMA.
+        "FAULT_VMA_LOCK" => Some(
+            btf.enum_value("FAULT_FLAG_VMA_LOCK")
+                .and_then(|flag| u32::try_from(flag).ok())
+                .unwrap_or(0),
+        ),
         _ => None,
     }
 }

@@ -11,15 +11,15 @@ mod facts;
     reason = "the file owns the plan itself, as the folder's plan of parts says"
 )]
 mod plan;
+mod signals;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{
-    Attach, Cost, Degrade, FunctionAt, PROBES, Probe, SIGNALS, Set, Signal, SoftwareEvent, probe,
-};
+pub use catalog::{Attach, Cost, Degrade, FunctionAt, PROBES, Probe, Set, SoftwareEvent, probe};
 pub use explain::{MissingSignal, missing, refusal, spinlock, spinlock_sentence, status_line};
 pub use facts::ProbeFacts;
 pub use plan::{Degradation, Omission, Plan, Request, Why, plan};
+pub use signals::{SIGNALS, Signal};
 
 /// What became of one program of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use faultscope_common::config::{ABSENT, OFFSETS};
 
-use super::catalog::{Attach, CGROUP_WALK, FunctionAt, PROBES, Probe, SIGNALS, Set};
+use super::catalog::{Attach, CGROUP_WALK, FunctionAt, PROBES, Probe, Set};
 use super::facts::{DERIVED, ProbeFacts};
+use super::signals::SIGNALS;
 use crate::host::Fact;
 
 /// Programs that see every change of a thread's identity but a silent change of its css_set.
@@ -356,6 +357,9 @@ pub(super) fn member_name(global: &str) -> String {
         "SIZE_RWSEM" => "the size of \"rw_semaphore\"".into(),
         "SPINLOCK_SPINS" => "a spinlock that spins (this is PREEMPT_RT)".into(),
         "SIZE_PAGE" => "the size of \"page\"".into(),
+        "OFF_FOLIO_ORDER" => "the order of a folio (\"folio._flags_1\")".into(),
+        "PG_HEAD" => "the page flag \"PG_head\"".into(),
+        "FAULT_VMA_LOCK" => "\"FAULT_FLAG_VMA_LOCK\"".into(),
         "MEMCG_SUBSYS" => "the memory controller (\"memory_cgrp_id\")".into(),
         _ => format!("\"{global}\""),
     }
@@ -375,9 +379,8 @@ fn globals(facts: &ProbeFacts) -> Vec<(&'static str, u64)> {
                 // Split page-table locks are found by their place in an array of page descriptors.
                 "OFF_PAGE_PTL" if !facts.values.contains_key("SIZE_PAGE") => ABSENT,
                 // Nothing lies inside an rwsem of unknown size, and an unknown switch is off.
-                "SIZE_RWSEM" | "SIZE_PAGE" | "IS_RT" | "SPINLOCK_SPINS" | "READ_HANDOFFS" => {
-                    value.unwrap_or(0)
-                }
+                "SIZE_RWSEM" | "SIZE_PAGE" | "IS_RT" | "SPINLOCK_SPINS" | "READ_HANDOFFS"
+                | "FAULT_VMA_LOCK" => value.unwrap_or(0),
                 _ => value.unwrap_or(ABSENT),
             };
             (global, value)

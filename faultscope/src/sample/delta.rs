@@ -180,6 +180,92 @@ pub struct Cpu {
     pub mmap_downgraded: u64,
     /// CPU time, where /proc/stat gives it.
     pub time: Option<CpuTime>,
+    /// Passes of `handle_mm_fault`.
+    pub passes: Passes,
+}
+
+/// Paths of `handle_mm_fault`, by index; see `faultscope_common::mm_fault`.
+pub const FAULT_PATHS: [&str; 6] = [
+    "VMA lock",
+    "mmap_lock",
+    "fall-back",
+    "kernel",
+    "populate",
+    "get_user_pages",
+];
+/// Index of faults after an attempt under the VMA lock that returned RETRY.
+pub const FALL_BACK: usize = 2;
+/// Index of pages populated without a trap.
+pub const POPULATE: usize = 4;
+/// Index of other `get_user_pages`.
+pub const GUP: usize = 5;
+/// Backings of a fault, by index.
+pub const FAULT_BACKINGS: [&str; 8] = [
+    "anon", "file", "shmem", "cow", "swap", "thp", "hugetlb", "other",
+];
+
+/// Passes of `handle_mm_fault`; those that returned anything but RETRY are faults.
+#[derive(Debug, Clone, Default)]
+pub struct Passes {
+    /// Passes that began.
+    pub began: u64,
+    /// Faults that ended.
+    pub faults: u64,
+    /// Passes that returned RETRY.
+    pub retries: u64,
+    /// Faults the kernel accounts as major.
+    pub majors: u64,
+    /// Faults that returned COMPLETED.
+    pub completed: u64,
+    /// Faults that returned OOM, SIGBUS, SIGSEGV, HWPOISON.
+    pub errors: [u64; 4],
+    /// Time of faults from their first pass on, ns.
+    pub ns: u64,
+    /// Longest since attach, ns.
+    pub max_ns: u64,
+    /// Base pages mapped.
+    pub pages: u64,
+    /// Faults that made a folio of several pages, smaller than a huge one.
+    pub large: u64,
+    /// Exits without a known entry.
+    pub unpaired: u64,
+    /// Fault times.
+    pub histogram: Histogram,
+}
+
+impl Passes {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.began += other.began;
+        self.faults += other.faults;
+        self.retries += other.retries;
+        self.majors += other.majors;
+        self.completed += other.completed;
+        for (a, b) in self.errors.iter_mut().zip(&other.errors) {
+            *a += b;
+        }
+        self.ns += other.ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.pages += other.pages;
+        self.large += other.large;
+        self.unpaired += other.unpaired;
+        self.histogram.add(&other.histogram);
+    }
+
+    /// Faults that returned an error.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+}
+
+/// Passes of a process's threads.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessPasses {
+    /// All of them; errors are not told apart and stand under the first.
+    pub passes: Passes,
+    /// Faults by path.
+    pub paths: [u64; FAULT_PATHS.len()],
 }
 
 /// Faults of an address space in the interval.
@@ -394,6 +480,10 @@ pub struct Delta {
     pub cgroups: HashMap<u64, Cgroup>,
     /// By address space.
     pub spaces: HashMap<u64, Space>,
+    /// Passes of `handle_mm_fault` by path and backing, of the whole machine.
+    pub passes: BTreeMap<(usize, usize), Passes>,
+    /// The same by process.
+    pub process_passes: HashMap<u32, ProcessPasses>,
     /// mmap_lock takers.
     pub takers: HashMap<TakerId, Taker>,
     /// Contended locks and call sites.

@@ -13,6 +13,7 @@
 mod faults;
 mod filters;
 mod idle;
+mod latency;
 mod locks;
 mod losses;
 mod lru;
@@ -32,6 +33,7 @@ mod witness;
 const ROLES: &[&[(&str, support::Role)]] = &[
     faults::ROLES,
     filters::ROLES,
+    latency::ROLES,
     locks::ROLES,
     losses::ROLES,
     lru::ROLES,

@@ -10,11 +10,18 @@ struct Skip {
     reason: &'static str,
 }
 
-const SKIPS: &[Skip] = &[Skip {
-    test: "slowpath::waits_that_nest_on_rt_are_counted_once",
-    kernels: &[Flavour::V6_1, Flavour::V6_12],
-    reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
-}];
+const SKIPS: &[Skip] = &[
+    Skip {
+        test: "slowpath::waits_that_nest_on_rt_are_counted_once",
+        kernels: &[Flavour::V6_1, Flavour::V6_12],
+        reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
+    },
+    Skip {
+        test: "latency::huge_pages_are_told",
+        kernels: &[Flavour::V6_12Rt],
+        reason: "transparent huge pages are not built with PREEMPT_RT",
+    },
+];
 
 /// What is wrong with the skips of a run, a sentence each; `is_whole` if no test was left out of it.
 pub(super) fn complaints(flavour: Flavour, tests: &[Test], is_whole: bool) -> Vec<String> {

@@ -76,7 +76,7 @@ impl Group {
         for probe in &plan.chosen {
             let is_paired = matches!(
                 probe.cost,
-                Cost::Acquisition | Cost::Release | Cost::Wait | Cost::SystemCall
+                Cost::Acquisition | Cost::Release | Cost::Wait | Cost::Pass | Cost::SystemCall
             );
             let group = groups
                 .iter_mut()
@@ -110,7 +110,7 @@ impl Group {
             Cost::Rare => "rare",
             Cost::Counter if probe.required.is_empty() => "counter",
             Cost::Counter | Cost::Fault => "scoped",
-            Cost::Acquisition | Cost::Release | Cost::SystemCall => "clocked",
+            Cost::Acquisition | Cost::Release | Cost::Pass | Cost::SystemCall => "clocked",
             Cost::Wait => "wait",
         }
     }
@@ -121,6 +121,9 @@ impl Group {
         Ok(Ok(match probe.signal {
             "faults" if probe.program == "fault_kernel" => Box::new(KernelFaults::new()?),
             "faults" | "major_faults" => Box::new(ReadFaults::new()?),
+            "fault_latency" | "populate_faults" | "fault_backing" | "fault_pages" => {
+                Box::new(WriteFaults::new()?)
+            }
             "mmap_lock" => Box::new(Mappings),
             "contention" => {
                 let online: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.is_online).collect();

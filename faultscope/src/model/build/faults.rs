@@ -1,6 +1,6 @@
 //! Faults by kind, and the sharing proxy of address spaces.
 
-use super::{Cells, comm, has, per_sec, ratio};
+use super::{Cells, comm, has, latency, per_sec, ratio};
 use crate::{
     model::{Context, Value, field as f},
     sample::{Counters, Delta, Scope, delta::Space},
@@ -63,18 +63,58 @@ pub(super) fn kinds(delta: &Delta, context: &Context) -> Vec<Cells> {
         None,
         "never serviced: page faults disabled or a kernel address",
     ));
+    let without_trap = latency::untrapped(delta, context);
+    rows.push(note(
+        "populate",
+        Value::count(without_trap.map(|[populate, _]| populate)),
+        None,
+        "no trap: MAP_POPULATE, mlock, MADV_POPULATE; from handle_mm_fault",
+    ));
+    rows.push(note(
+        "get_user_pages",
+        Value::count(without_trap.map(|[_, gup]| gup)),
+        None,
+        "no trap: direct I/O, ptrace, exec's arguments; from handle_mm_fault",
+    ));
+    let ended = latency::ended(delta, context);
+    rows.push(note(
+        "handle_mm_fault",
+        Value::count(ended.map(|(faults, _)| faults)),
+        None,
+        "all faults it ended, with and without a trap; less the next row, ru_minflt + ru_majflt of everybody",
+    ));
+    rows.push(note(
+        "errors",
+        Value::count(ended.map(|(_, failed)| failed)),
+        None,
+        "of those: OOM, SIGBUS, SIGSEGV or HWPOISON",
+    ));
     let seen = delta.vmstat.get("pgfault").copied();
     rows.push(note(
         "vmstat pgfault",
         Value::count(seen),
         None,
-        "the kernel's own count, for comparison",
+        "the kernel's own count, for comparison; before 6.4 it counts every pass, so retries too",
     ));
+    let (counted, comment) = match (ended, without_trap) {
+        (Some((faults, _)), _) => (
+            faults,
+            "pgfault less what handle_mm_fault ended; vmstat is read up to a tick earlier or later",
+        ),
+        (None, Some(without)) => (
+            all + without.iter().sum::<u64>(),
+            "pgfault less the above; vmstat is read up to a tick earlier or later",
+        ),
+        (None, None) => (
+            all,
+            "pgfault less the above: MAP_POPULATE, MADV_POPULATE and get_user_pages faults reach no tracepoint; vmstat is read up to a tick earlier or later",
+        ),
+    };
     rows.push(note(
         "not seen",
-        Value::count(seen.map(|n| n.saturating_sub(all))),
+        Value::count(seen.map(|n| n.saturating_sub(counted))),
         None,
-        "pgfault less the above: MAP_POPULATE, MADV_POPULATE and get_user_pages faults reach no tracepoint; vmstat is read up to a tick earlier or later",
+        comment,
     ));
     rows
 }

@@ -2,6 +2,7 @@
 
 mod cpus;
 mod faults;
+mod latency;
 mod locks;
 mod lru;
 mod machine;
@@ -35,6 +36,9 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::Cgroups => scopes::cgroups(delta, context),
         TableId::FaultKinds => faults::kinds(delta, context),
         TableId::AddressSpaces => faults::spaces(delta, context),
+        TableId::FaultLatency => latency::paths(delta, context),
+        TableId::FaultProcesses => latency::processes(delta, context),
+        TableId::FaultCpus => latency::cpus(delta, context),
         TableId::Lru => lru::rows(delta, context),
         TableId::Locks => locks::locks(delta),
         TableId::LockHolders => locks::takers(delta),

@@ -3,7 +3,8 @@
 use super::*;
 use crate::model::{Missing, Model};
 use crate::sample::delta::{
-    Cpu, Lock, LockId, Loss, Madvise, MadviseId, Process, ProcessId, Space, Taker, TakerId,
+    Cpu, Lock, LockId, Loss, Madvise, MadviseId, POPULATE, Passes, Process, ProcessId, Space,
+    Taker, TakerId,
 };
 use std::sync::Arc;
 
@@ -130,14 +131,49 @@ fn header_rates_are_per_second() {
 fn what_no_tracepoint_sees_is_the_rest_of_vmstat() {
     let mut d = delta();
     d.vmstat.insert("pgfault".into(), 2_106);
-    let m = model(d, context());
-    let row = m
-        .table(TableId::FaultKinds)
-        .rows
-        .iter()
-        .find(|r| r.cells[0] == text("not seen"))
-        .expect("the row is there");
-    assert_eq!(row.cells[3], Value::Count(2_000));
+    let populated = Passes {
+        began: 1_001,
+        faults: 1_000,
+        retries: 1,
+        ..Passes::default()
+    };
+    d.passes.insert((POPULATE, 0), populated);
+    let trapped = Passes {
+        faults: 106,
+        ..Passes::default()
+    };
+    d.passes.insert((0, 0), trapped);
+    let unseen = |signals: &[&'static str]| {
+        let context = Context {
+            missing: signals
+                .iter()
+                .map(|signal| Missing {
+                    signal,
+                    reason: "fentry is refused".into(),
+                })
+                .collect(),
+            ..context()
+        };
+        let m = model(d.clone(), context);
+        let rows = &m.table(TableId::FaultKinds).rows;
+        ["populate", "handle_mm_fault", "not seen"].map(|origin| {
+            let row = rows.iter().find(|r| r.cells[0] == text(origin));
+            row.expect("the row is there").cells[3].clone()
+        })
+    };
+    let count = Value::Count;
+    // All, by what handle_mm_fault returned.
+    assert_eq!(unseen(&[]), [count(1_000), count(1_106), count(1_000)]);
+    // By where it begins, retries included.
+    assert_eq!(
+        unseen(&["fault_latency"]),
+        [count(1_001), Value::Absent, count(999)]
+    );
+    // By the tracepoints alone.
+    assert_eq!(
+        unseen(&["fault_latency", "populate_faults"]),
+        [Value::Absent, Value::Absent, count(2_000)]
+    );
 }
 
 #[test]
