@@ -392,6 +392,37 @@ fn refused_program_is_planned_around_with_the_kernels_reason() {
 }
 
 #[test]
+fn without_fentry_a_kprobe_counts_passes_and_their_outcome_is_missing() {
+    let eperm = |program: &str| (program.to_owned(), "EPERM".to_owned());
+    let mut request = Request {
+        refused: [eperm("mm_fault_end"), eperm("mm_fault_begin")].into(),
+        ..Request::everything()
+    };
+    let mut facts = newest();
+    let lacks = |plan: &Plan| -> Vec<(&str, String)> {
+        missing(plan, &[])
+            .into_iter()
+            .filter(|m| ["fault_latency", "populate_faults"].contains(&m.signal))
+            .map(|m| (m.signal, m.reason))
+            .collect()
+    };
+    let with = plan(&facts, &request);
+    assert!(with.has("mm_fault_entry") && !with.has("mm_fault_begin"));
+    let reasons = lacks(&with);
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert!(reasons[0].0 == "fault_latency" && reasons[0].1.contains("EPERM"));
+    let limits = with.degradations.iter().map(|d| d.lost);
+    assert!(limits.into_iter().any(|lost| lost.contains("no times")));
+
+    facts.has_kprobes = false;
+    let without = plan(&facts, &request);
+    assert_eq!(lacks(&without).len(), 2);
+    request.refused.clear();
+    let whole = plan(&facts, &request);
+    assert!(whole.has("mm_fault_begin") && lacks(&whole).is_empty());
+}
+
+#[test]
 fn refused_attach_makes_its_signal_missing() {
     let plan = plan(&newest(), &Request::everything());
     let refused = |program: &'static str| Attached {

@@ -156,6 +156,18 @@ fn touched_pages_are_entries_exits_minflt_and_pgfault() {
         all.faults + all.retries
     };
     demand_near("vmstat pgfault", pgfault, wanted, MANY / 100);
+    let table = model.table(TableId::FaultProcesses);
+    let column = |id| table.position(id).expect("a column");
+    let pid = Value::Count(u64::from(child.pid()));
+    let row = table
+        .rows
+        .iter()
+        .find(|row| row.cells[column("pid")] == pid);
+    let row = row.expect("the process has a row");
+    assert_eq!(
+        row.cells[column("handled")],
+        Value::Count(own.passes.faults)
+    );
     demand_exactly("rows lost", loss(&model, "fault_latency_rows_full"), 0);
     print_losses(&model);
     feature(FEATURE, Ok(()));
