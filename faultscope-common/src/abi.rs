@@ -64,6 +64,16 @@ pub mod map {
     pub const MM_THREADS: &str = "MM_THREADS";
     /// Array with one `Control`, mmapable.
     pub const CONTROL: &str = "CONTROL";
+    /// Array of `ClockRow`, one per possible CPU, mmapable.
+    pub const BUDGET_CLOCK: &str = "BUDGET_CLOCK";
+    /// Array with one `Code`, mmapable.
+    pub const BUDGET_CODE: &str = "BUDGET_CODE";
+    /// Array of `ChainRow`, mmapable.
+    pub const BUDGET_CHAINS: &str = "BUDGET_CHAINS";
+    /// Array of u64: `budget::SLOTS` per possible CPU, mmapable.
+    pub const BUDGET_HITS: &str = "BUDGET_HITS";
+    /// Array of `Scratch`, one per possible CPU.
+    pub const BUDGET_SCRATCH: &str = "BUDGET_SCRATCH";
     /// Hash tgid → 1.
     pub const FILTER_PIDS: &str = "FILTER_PIDS";
     /// Hash cgroup id → 1.

@@ -7,6 +7,7 @@
 #![no_std]
 
 pub mod abi;
+pub mod budget;
 pub mod config;
 pub mod cpu;
 pub mod latency;

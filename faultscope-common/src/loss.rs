@@ -10,7 +10,7 @@ macro_rules! losses {
 
 losses! {
     THREAD_COLLISION = 0, "thread_slot_collision",
-        "Lock waits, holds and RSS updates of threads without a row of their own, missing from the thread scopes.";
+        "Lock waits, holds, RSS updates and clock samples of threads without a row of their own, missing from the thread scopes and from filtered budgets.";
     OVERFLOW_FULL = 1, "thread_overflow_full",
         "Faults of threads whose row belongs to another thread, with the fall-back map full.";
     UNATTRIBUTED = 2, "faults_unattributed",
@@ -43,6 +43,8 @@ losses! {
         "Passes of handle_mm_fault without latency and outcome, missing from the fault-latency tables.";
     MM_FAULT_NESTING = 16, "fault_latency_nesting",
         "Passes of handle_mm_fault inside others, deeper than the pairing stack.";
+    BUDGET_FULL = 17, "budget_table_full",
+        "Clock samples of the fault time budget whose call chain could not be kept.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

@@ -9,6 +9,7 @@ use aya_ebpf::{
 };
 use faultscope_common::{
     abi::{LAST_SLOTS, STACK_SLOTS},
+    budget::{self, ChainRow, ClockRow, Code, Scratch},
     config::Control,
     cpu::CpuRow,
     lock::{FRAMES, LockRow, SpinStack, StackRow},
@@ -116,3 +117,20 @@ pub static FILTER_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1, 0);
 /// Written by user space.
 #[map]
 pub static FILTER_COMMS: HashMap<[u8; 16], u8> = HashMap::with_max_entries(1, 0);
+/// Written by the clock program on its CPU; read in place.
+#[map]
+pub static BUDGET_CLOCK: Array<ClockRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Written by user space.
+#[map]
+pub static BUDGET_CODE: Array<Code> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// Claimed by compare-and-exchange, written once, freed by user space. Full:
+/// `BUDGET_FULL`.
+#[map]
+pub static BUDGET_CHAINS: Array<ChainRow> = Array::with_max_entries(budget::SLOTS, BPF_F_MMAPABLE);
+/// Samples of each chain, `budget::SLOTS` words per CPU, written by the clock
+/// program there; zeroed by user space before it frees the chain.
+#[map]
+pub static BUDGET_HITS: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// A stack being taken by the clock program on a CPU.
+#[map]
+pub static BUDGET_SCRATCH: Array<Scratch> = Array::with_max_entries(1, 0);

@@ -4,7 +4,7 @@ use super::{maps::Maps, object};
 use aya::{Ebpf, EbpfLoader};
 use faultscope_common::{
     abi::{ABI_SYMBOL, map},
-    mm_fault,
+    budget, mm_fault,
 };
 use std::{io, path::PathBuf};
 use thiserror::Error;
@@ -144,6 +144,9 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::MADVISE, sizes.madvise),
         (map::MM_PATHS, sizes.cpus * mm_fault::ROWS),
         (map::MM_THREADS, sizes.mm_threads),
+        (map::BUDGET_CLOCK, sizes.cpus),
+        (map::BUDGET_SCRATCH, sizes.cpus),
+        (map::BUDGET_HITS, budget::SLOTS * sizes.cpus),
         (map::FILTER_PIDS, 1024),
         (map::FILTER_CGROUPS, 1024),
         (map::FILTER_COMMS, 1024),
@@ -185,6 +188,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use faultscope_common::{
+        budget::{ChainRow, ClockRow, Scratch},
         cpu::CpuRow,
         lock::LockRow,
         lru::{HoldRow, LruRow},
@@ -201,6 +205,8 @@ mod tests {
             + s.spaces as usize * 96
             + (s.cpus * mm_fault::ROWS) as usize * size_of::<PathRow>()
             + s.mm_threads as usize * size_of::<MmThreadRow>()
+            + budget::SLOTS as usize * (size_of::<ChainRow>() + 8 * s.cpus as usize)
+            + s.cpus as usize * (size_of::<ClockRow>() + size_of::<Scratch>())
     }
 
     #[test]

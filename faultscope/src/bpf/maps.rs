@@ -11,6 +11,7 @@ use aya::{
 use bytemuck::Pod;
 use faultscope_common::{
     abi::{STACK_SLOTS, map},
+    budget::{self, ChainRow, ClockRow, Code},
     config::Control,
     cpu::CpuRow,
     lock::{LockRow, StackRow},
@@ -106,6 +107,14 @@ pub struct Maps {
     pub mm_threads: Table<MmThreadRow>,
     /// Switches.
     pub control: Table<Control>,
+    /// Samples of the CPU clock.
+    pub clock: Table<ClockRow>,
+    /// Which functions make a stack a fault's.
+    pub fault_code: Table<Code>,
+    /// Call chains of the fault path.
+    pub fault_chains: Table<ChainRow>,
+    /// Samples of each chain, `budget::SLOTS` rows per CPU.
+    pub fault_hits: Table<u64>,
     places: Table<u64>,
     filter_pids: Hash<u32, u8>,
     filter_cgroups: Hash<u64, u8>,
@@ -133,6 +142,10 @@ impl Maps {
             mm_paths: table(ebpf, map::MM_PATHS, sizes.cpus * ROWS)?,
             mm_threads: table(ebpf, map::MM_THREADS, sizes.mm_threads)?,
             control: table(ebpf, map::CONTROL, 1)?,
+            clock: table(ebpf, map::BUDGET_CLOCK, sizes.cpus)?,
+            fault_code: table(ebpf, map::BUDGET_CODE, 1)?,
+            fault_chains: table(ebpf, map::BUDGET_CHAINS, budget::SLOTS)?,
+            fault_hits: table(ebpf, map::BUDGET_HITS, budget::SLOTS * sizes.cpus)?,
             places: table(ebpf, map::PLACES, sizes.cpus)?,
             filter_pids: hash(ebpf, map::FILTER_PIDS, 1024)?,
             filter_cgroups: hash(ebpf, map::FILTER_CGROUPS, 1024)?,

@@ -1,8 +1,8 @@
 //! One tick: every collector fills one `Delta`.
 
 use super::{
-    lru::Lru, machine::Machine, mm_faults::MmFaults, names::Names, slowpath::Slowpath,
-    tables::Tables, threads::Threads,
+    budget::Budgets, lru::Lru, machine::Machine, mm_faults::MmFaults, names::Names,
+    slowpath::Slowpath, tables::Tables, threads::Threads,
 };
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use anyhow::Context as _;
-use faultscope_common::{abi::map, config::Control};
+use faultscope_common::{abi::map, budget::SLOTS, config::Control};
 use std::{collections::BTreeMap, os::fd::OwnedFd, path::PathBuf};
 
 /// Longest time in which fault handoffs are measured at once, ns: with the next
@@ -64,9 +64,11 @@ pub struct Collector {
     tables: Tables,
     lru: Lru,
     slowpath: Slowpath,
+    budgets: Budgets,
     machine: Machine,
     mm_faults: MmFaults,
     names: Names,
+    root: PathBuf,
     places: Vec<(&'static str, String)>,
     stats: BTreeMap<&'static str, ProgramStats>,
     statistics: Option<OwnedFd>,
@@ -89,7 +91,11 @@ impl Collector {
         Self {
             machine: Machine::new(system, &settings.topology, maps.sizes.cpus),
             mm_faults: MmFaults::default(),
-            names: Names::new(settings.root, settings.cgroups, settings.has_symbols),
+            names: Names::new(
+                settings.root.clone(),
+                settings.cgroups,
+                settings.has_symbols,
+            ),
             has_symbols: settings.has_symbols,
             maps,
             programs,
@@ -97,6 +103,8 @@ impl Collector {
             tables: Tables::default(),
             lru: Lru::new(settings.has_symbols),
             slowpath: Slowpath::default(),
+            budgets: Budgets::default(),
+            root: settings.root.clone(),
             places: settings.places,
             stats: BTreeMap::new(),
             statistics: None,
@@ -134,6 +142,14 @@ impl Collector {
         if !on {
             self.maps.control.write_word(0, WINDOW_WORD, 0);
         }
+    }
+
+    /// Switches the reading of clock samples on or off; the program is attached by the caller.
+    ///
+    /// # Errors
+    /// One clause, if the functions of the fault path have no known address.
+    pub fn set_budget(&mut self, on: bool) -> Result<(), String> {
+        self.budgets.set(on, &self.maps, &self.root)
     }
 
     /// Switches the kernel's run-time statistics on or off; they cost every BPF
@@ -188,6 +204,10 @@ impl Collector {
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;
         self.lru.collect(&self.maps, &mut delta);
+        self.budgets
+            .collect(&self.maps, &mut delta)
+            .map_err(anyhow::Error::msg)
+            .context("naming the call chains of faults")?;
         self.names.fill(&self.maps, &mut delta);
         self.own(now, &mut delta);
         if !self.has_symbols {
@@ -299,6 +319,7 @@ impl Collector {
                 u32::try_from(self.maps.mmap.len()).unwrap_or(u32::MAX),
             ),
             row(map::LRU_HOLDS, self.lru.hold_rows, sizes.hold_rows),
+            row(map::BUDGET_CHAINS, self.budgets.rows(), SLOTS),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
             row(map::MM_THREADS, self.mm_faults.rows, sizes.mm_threads),
         ];

@@ -107,7 +107,11 @@ pub fn measure(
         .effects
         .extend(effect::on_faults(&faults, &mut fleet)?);
     if can_count {
-        costs.budgets = effect::budgets(&faults, &mut fleet, &costs)?;
+        let by_fault: Vec<_> = faults
+            .into_iter()
+            .filter(|(set, _)| *set != "budget")
+            .collect();
+        costs.budgets = effect::budgets(&by_fault, &mut fleet, &costs)?;
     }
     drop(fleet);
 
@@ -137,6 +141,7 @@ fn sets(plan: &Plan) -> Vec<(&'static str, Vec<&'static Probe>)> {
     let mut sets = vec![
         ("core", among(&[Set::Core])),
         ("madvise", among(&[Set::Madvise])),
+        ("budget", among(&[Set::Budget])),
         ("all", among(&[Set::Core, Set::Lru, Set::Rss, Set::Madvise])),
     ];
     // A kernel without the system-call tracepoints has an empty set, whose effect would be noise.

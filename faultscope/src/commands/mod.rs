@@ -33,7 +33,8 @@ pub fn consult_kernel(root: &Path, host: &mut HostFacts) -> Fact<ProbeFacts> {
     match Btf::parse(image) {
         Ok(btf) => {
             host.consult_btf(&btf);
-            Fact::Yes(ProbeFacts::from_btf(&btf, &host.privilege))
+            let symbols = host.kernel.kallsyms.clone();
+            Fact::Yes(ProbeFacts::from_btf(&btf, &host.privilege, symbols))
         }
         Err(error) => Fact::unknown(format!("\"{}\" cannot be used: {error}", file.display())),
     }

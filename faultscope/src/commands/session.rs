@@ -58,6 +58,8 @@ pub struct Session {
     context: Context,
     spinlocks: Spinlocks,
     is_measured: bool,
+    /// Why clock samples cannot be told apart, if they cannot.
+    no_budget: Option<String>,
 }
 
 impl Session {
@@ -144,6 +146,7 @@ impl Session {
             context: context(host, options),
             spinlocks: Spinlocks::new(host),
             is_measured: false,
+            no_budget: None,
         };
         session.request.sets.remove(&Set::Learn);
         session.whole = session.request.sets.clone();
@@ -187,6 +190,10 @@ impl Session {
         let is_locks = matches!(table, TableId::Locks | TableId::LockSites);
         self.collector.set_stacks(is_locks);
         self.collector.set_sharing(table == TableId::AddressSpaces);
+        self.no_budget = self
+            .collector
+            .set_budget(table == TableId::Budget && self.plan.has("budget"))
+            .err();
         // Without the right to it, run times are absent; `doctor` says so.
         self.is_measured = self
             .collector
@@ -269,6 +276,12 @@ impl Session {
                 reason: m.reason,
             })
             .collect();
+        if let Some(reason) = &self.no_budget {
+            missing.push(Missing {
+                signal: "fault_budget",
+                reason: format!("kernel functions cannot be told: {reason}"),
+            });
+        }
         for (set, signal, view) in [
             (Set::Lru, "lru", LRU_VIEWS),
             (Set::Lru, "mark_accessed", LRU_VIEWS),
@@ -284,6 +297,7 @@ impl Session {
             (Set::Latency, "fault_latency", "faults"),
             (Set::Latency, "fault_backing", "faults"),
             (Set::Latency, "fault_pages", "faults"),
+            (Set::Budget, "fault_budget", "budget"),
         ] {
             if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
                 let reason = format!("attached only while a view that shows it is open ({view})");
@@ -337,6 +351,7 @@ fn sets(table: TableId) -> &'static [Set] {
         | TableId::FaultLatency
         | TableId::FaultProcesses
         | TableId::FaultCpus => &[Set::Latency],
+        TableId::Budget => &[Set::Budget],
         _ => &[],
     }
 }

@@ -158,6 +158,16 @@ fields! {
     SHARE = "share_ratio" "SHARE" Ratio Gauge 3 "faults" "Share of all serviced faults.";
     COMMENT = "comment" "COMMENT" None Gauge 6 "" "What to know about the row.";
 
+    PART = "part" "WHERE" None Key 0 "" "Part of the fault path, whose parts add up to it; below them who faulted, and the other uses of CPU time.";
+    SAMPLES = "samples" "SAMPLES" Events Counter 0 "fault_budget" "Samples of the CPU clock in the interval, 997 a second and CPU.";
+    TIME_SHARE = "fault_time_ratio" "SHARE" Ratio Gauge 1 "fault_budget" "Share of the fault time; absent below 100 samples in the fault path.";
+    TIME_SHARE_LOW = "fault_time_low_ratio" "LOW" Ratio Gauge 2 "fault_budget" "Lower end of the share's 95 % interval (Wilson), samples taken as independent.";
+    TIME_SHARE_HIGH = "fault_time_high_ratio" "HIGH" Ratio Gauge 2 "fault_budget" "Upper end of the share's 95 % interval (Wilson), samples taken as independent.";
+    NS_A_FAULT = "time_per_fault_ns" "A FAULT" Ns Gauge 2 "fault_budget" "CPU time of one trapped fault, estimated: samples times period over the faults of the interval; absent below 100 of either.";
+    CPU_SHARE = "cpu_time_ratio" "OF CPU" Ratio Gauge 3 "fault_budget" "Share of the CPU time, idle time apart, of the threads shown; of all CPU time for idle and missed samples.";
+    TIME_NS = "time_ns" "TIME" Ns Counter 4 "fault_budget" "CPU time, estimated: samples times period.";
+    FUNCTION = "function" "FUNCTION" None Gauge 5 "fault_budget" "Kernel function in which the clock struck most often.";
+
     SUBJECT = "subject" "WHAT" None Key 0 "" "What the row counts.";
     SOURCE = "source" "SOURCE" None Key 3 "" "Where the number comes from.";
     EVENTS = "events" "EVENTS" Events Counter 0 "" "Events in the interval.";
@@ -344,6 +354,19 @@ pub static LATENCY_CPUS: &[&Field] = latency!(
         LARGE_FOLIOS
     ]
 );
+/// Columns of the fault time budget.
+pub static BUDGET: &[&Field] = &[
+    &PART,
+    &SAMPLES,
+    &TIME_SHARE,
+    &TIME_SHARE_LOW,
+    &TIME_SHARE_HIGH,
+    &NS_A_FAULT,
+    &CPU_SHARE,
+    &TIME_NS,
+    &FUNCTION,
+    &COMMENT,
+];
 /// Columns of the LRU view.
 pub static LRU: &[&Field] = &[&SUBJECT, &EVENTS, &TOTAL, &SOURCE, &COMMENT];
 /// Columns of the lock table.

@@ -60,6 +60,8 @@ tables! {
         "The same by process, with the path.";
     FaultCpus, "faultcpus", Faults, "handle_mm_fault by CPU", field::LATENCY_CPUS, "passes",
         "The same by CPU; never filtered.";
+    Budget, "budget", Faults, "Fault time budget", field::BUDGET, "samples",
+        "Where the CPU time of faults goes, by kernel function, from samples of the CPU clock.";
     Lru, "lru", Lru, "LRU", field::LRU, "events",
         "What moves on the LRU lists, marks, batches and drains, RSS-counter updates, and vmstat's reclaim counters.";
     Locks, "locks", Locks, "Locks", field::LOCKS, "wait_ns",
@@ -91,6 +93,7 @@ impl TableId {
                 | Self::Cpus
                 | Self::FaultKinds
                 | Self::FaultCpus
+                | Self::Budget
                 | Self::Lru
                 | Self::Losses
                 | Self::Programs

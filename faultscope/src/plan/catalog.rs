@@ -68,6 +68,10 @@ pub enum FunctionAt {
     Probe,
 }
 
+/// Samples of the fault budget a second and CPU: a prime, so that they do not run in step with the kernel's tick or
+/// a load's own period. A second gives 997 samples of a CPU that does nothing but fault: shares to about 3 points.
+pub const BUDGET_HZ: u64 = 997;
+
 /// Where a program is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
@@ -137,6 +141,8 @@ pub enum Cost {
     Pass,
     /// At every system call of every task: for the cheapest calls a quarter more on one machine, three quarters on another.
     SystemCall,
+    /// At every sample of a CPU's clock, with a kernel stack: some microseconds, a thousand times a second and CPU.
+    Sample,
 }
 
 /// A feature that some kernel members carry.
@@ -470,6 +476,9 @@ probes! {
             lost: "32-bit callers cannot be excluded: two unrelated 32-bit calls would be taken for madvise",
         }], "",
         "Begins a madvise or process_madvise call.";
+
+    budget: "fault_budget" Budget "fault budget" 0, Attach::Clock { hz: BUDGET_HZ }, Sample, ROW, SCOPES, "",
+        "Samples the CPU clock and counts kernel call chains of the fault path.";
 
     mm_fault_end: "fault_latency" Latency "fault latency" 0,
         Attach::Function { at: FunctionAt::Exit, names: &["handle_mm_fault"], args: &[4] }, Pass, PASS, &[], "",

@@ -37,12 +37,14 @@ pub struct ProbeFacts {
     pub has_kprobes: bool,
     /// perf software events can be opened for every CPU.
     pub perf_software: Fact<()>,
+    /// Kernel functions have readable addresses and names.
+    pub symbols: Fact<()>,
 }
 
 impl ProbeFacts {
     /// Looks up everything the catalogue mentions.
     #[must_use]
-    pub fn from_btf(btf: &Btf, privilege: &PrivilegeFacts) -> Self {
+    pub fn from_btf(btf: &Btf, privilege: &PrivilegeFacts, symbols: Fact<()>) -> Self {
         let tracepoints = PROBES
             .iter()
             .filter_map(|probe| match probe.attach {
@@ -75,6 +77,7 @@ impl ProbeFacts {
             // Without CONFIG_KPROBES only inline stubs exist (include/linux/kprobes.h).
             has_kprobes: btf.has_function("register_kprobe"),
             perf_software: perf_software(privilege),
+            symbols,
         }
     }
 }

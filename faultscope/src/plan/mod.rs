@@ -15,7 +15,9 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Attach, Cost, Degrade, FunctionAt, PROBES, Probe, Set, SoftwareEvent, probe};
+pub use catalog::{
+    Attach, BUDGET_HZ, Cost, Degrade, FunctionAt, PROBES, Probe, Set, SoftwareEvent, probe,
+};
 pub use explain::{MissingSignal, missing, refusal, spinlock, spinlock_sentence, status_line};
 pub use facts::ProbeFacts;
 pub use plan::{Degradation, Omission, Plan, Request, Why, plan};

@@ -290,6 +290,15 @@ fn check(probe: &Probe, facts: &ProbeFacts, request: &Request) -> Result<(), (Wh
             }
         },
     }
+    if matches!(probe.attach, Attach::Clock { .. }) {
+        // A restriction of addresses degrades, whoever set it; it refuses nothing.
+        if let Some(reason) = facts.symbols.reason() {
+            return Err((
+                Why::KernelLacks,
+                format!("kernel functions cannot be told without their names: {reason}"),
+            ));
+        }
+    }
     let absent = absent(probe.required, facts);
     if absent.is_empty() {
         return Ok(());

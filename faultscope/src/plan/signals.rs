@@ -44,6 +44,10 @@ pub static SIGNALS: &[Signal] = &[
     traced("rss_stat", "RSS-counter updates by member."),
     traced("madvise", "madvise and process_madvise calls by advice."),
     traced(
+        "fault_budget",
+        "Where the CPU time of faults goes: clearing, copying, allocating, locking and more.",
+    ),
+    traced(
         "page_table_locks",
         "Split page-table locks told from other spinlocks.",
     ),

@@ -53,6 +53,7 @@ fn newest() -> ProbeFacts {
             .collect(),
         has_kprobes: true,
         perf_software: Fact::Yes(()),
+        symbols: Fact::Yes(()),
     }
 }
 
@@ -212,7 +213,7 @@ fn kernel_without_any_tracepoint_counts_faults_alone() {
     facts.tracepoints.clear();
     facts.functions.clear();
     let plan = plan(&facts, &Request::everything());
-    assert_eq!(programs(&plan), ["fault_software", "fault_major"]);
+    assert_eq!(programs(&plan), ["fault_software", "fault_major", "budget"]);
     for signal in ["mmap_lock", "contention", "lru", "rss_stat", "madvise"] {
         assert!(
             reason(&plan, signal)
@@ -378,6 +379,18 @@ fn forbidden_program_uses_the_alternative() {
 }
 
 #[test]
+fn hidden_symbols_take_the_budget_and_refuse_nothing() {
+    let mut facts = newest();
+    facts.symbols = Fact::no("addresses are hidden (kptr_restrict)");
+    let plan = plan(&facts, &Request::everything());
+    let hidden = omission(&plan, "budget");
+    assert_eq!(hidden.why, Why::KernelLacks);
+    assert!(!hidden.is_refusal());
+    assert!(hidden.reason.contains("kptr_restrict"), "{}", hidden.reason);
+    assert!(plan.has("contention_begin"));
+}
+
+#[test]
 fn refused_program_is_planned_around_with_the_kernels_reason() {
     let request = Request {
         refused: [("fault_user".to_owned(), "EPERM".to_owned())].into(),
@@ -504,7 +517,7 @@ fn running_kernel_gives_tracepoints_and_offsets() {
     let image = std::fs::read("/sys/kernel/btf/vmlinux").expect("the tests need a kernel with BTF");
     let btf = crate::host::btf::Btf::parse(image).expect("the running kernel's BTF");
     let privilege = crate::host::privilege::PrivilegeFacts::read(std::path::Path::new("/"));
-    let facts = ProbeFacts::from_btf(&btf, &privilege);
+    let facts = ProbeFacts::from_btf(&btf, &privilege, Fact::Yes(()));
     assert!(
         facts.tracepoints.contains_key("page_fault_user"),
         "{:?}",

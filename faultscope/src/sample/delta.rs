@@ -1,6 +1,7 @@
 //! What happened in one interval, by every scope.
 
 use super::{
+    budget::Budget,
     counters::{Counters, DISTANCES, LOCK_CLASSES},
     histogram::Histogram,
 };
@@ -509,6 +510,8 @@ pub struct Delta {
     pub mglru: [Option<u32>; 2],
     /// madvise.
     pub madvise: HashMap<MadviseId, Madvise>,
+    /// Samples of the CPU clock, while they are taken.
+    pub budget: Option<Budget>,
     /// Names of processes that appear in rows, by tgid, scrubbed.
     pub names: HashMap<u32, Arc<str>>,
     /// Paths of cgroups that appear in rows, scrubbed.

@@ -1,9 +1,11 @@
 //! Increments over one interval, and the arithmetic on them. Pure data: no I/O,
 //! no clock, no wire types.
 
+pub mod budget;
 pub mod counters;
 pub mod delta;
 pub mod histogram;
 
+pub use budget::Budget;
 pub use counters::{Counters, Scope};
 pub use delta::Delta;

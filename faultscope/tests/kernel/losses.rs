@@ -67,7 +67,7 @@ impl Rig {
         let plan = plan::plan(
             &facts,
             &Request {
-                sets: [Set::Core, Set::Lru, Set::Rss, Set::Madvise].into(),
+                sets: [Set::Core, Set::Lru, Set::Rss, Set::Madvise, Set::Budget].into(),
                 ..Request::core()
             },
         );
@@ -219,6 +219,33 @@ fn rss_updates_of_a_thread_without_a_row_are_counted() {
     let [touched, ..] = child.step();
     demand("faults of the child", touched, 2000);
     rig.demand(loss::THREAD_COLLISION, touched);
+    child.finish();
+}
+
+#[test]
+fn clock_samples_of_a_full_chain_table_are_counted() {
+    let mut child = Child::start("budget_zero", &[500]);
+    let rig = Rig::new(
+        child.pid(),
+        &["budget"],
+        |_| {},
+        |maps| {
+            let names = ["asm_exc_page_fault", "handle_mm_fault"];
+            let code = faultscope::symbol::ranges(Path::new("/"), names).expect("kallsyms");
+            for (n, range) in code.into_iter().enumerate() {
+                maps.fault_code.write_word(0, 2 * n, range.start);
+                maps.fault_code.write_word(0, 2 * n + 1, range.bytes);
+            }
+            for slot in 0..maps.fault_chains.len() {
+                maps.fault_chains.write_word(slot, 0, NOBODY + 1);
+            }
+        },
+    );
+    child.step();
+    let rows = 0..rig.maps.sizes.cpus as usize;
+    let faults = rows.map(|cpu| rig.maps.clock.read(cpu).faults).sum();
+    demand("samples in the fault path", faults, 50);
+    rig.demand(loss::BUDGET_FULL, faults);
     child.finish();
 }
 

@@ -10,6 +10,7 @@
     reason = "a test prints what it saw; the harness owns the output"
 )]
 
+mod budget;
 mod faults;
 mod filters;
 mod idle;
@@ -31,6 +32,7 @@ mod witness;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
+    budget::ROLES,
     faults::ROLES,
     filters::ROLES,
     latency::ROLES,

@@ -32,7 +32,7 @@ const READINGS: usize = 150;
 /// Work with a set attached against the same work without, in blocks that take turns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
-    /// `core`, `madvise` or `all`.
+    /// `core`, `madvise`, `budget` or `all`.
     pub set: &'static str,
     /// What one event of the load is.
     pub load: &'static str,

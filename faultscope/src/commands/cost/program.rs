@@ -14,7 +14,7 @@ use crate::host::topology::Topology;
 use crate::load::{
     Advices, Contention, KernelFaults, Load, Mappings, ReadFaults, Rereads, WriteFaults,
 };
-use crate::plan::{Cost, Plan, Probe};
+use crate::plan::{Attach, Cost, Plan, Probe};
 
 /// Length of one block of load.
 const BLOCK: Duration = Duration::from_millis(15);
@@ -32,7 +32,7 @@ pub struct ProgramCost {
     pub program: String,
     /// Hook it was measured on.
     pub hook: String,
-    /// `counter`, `scoped` (rows of threads, filters), `clocked` (reads a clock besides), `wait` or `rare`.
+    /// `counter`, `scoped` (rows of threads, filters), `clocked` (reads a clock besides), `wait`, `sample` or `rare`.
     pub class: &'static str,
     /// Filter in force: `pid`, or none.
     pub filter: Option<&'static str>,
@@ -112,6 +112,7 @@ impl Group {
             Cost::Counter | Cost::Fault => "scoped",
             Cost::Acquisition | Cost::Release | Cost::Pass | Cost::SystemCall => "clocked",
             Cost::Wait => "wait",
+            Cost::Sample => "sample",
         }
     }
 
@@ -134,9 +135,12 @@ impl Group {
             }
             "lru" if probe.program == "lru_activate" => Box::new(Rereads::new()?),
             "mark_accessed" => Box::new(Rereads::new()?),
-            "lru" | "rss_stat" | "batches" | "lru_lock_hold" | "lru_lock_exact_hold" => {
-                Box::new(WriteFaults::new()?)
-            }
+            "lru"
+            | "rss_stat"
+            | "batches"
+            | "lru_lock_hold"
+            | "lru_lock_exact_hold"
+            | "fault_budget" => Box::new(WriteFaults::new()?),
             "drains" | "folio_activate" | "workingset_activation" | "workingset_refault" => {
                 return Ok(Err(
                     "an addition as `lru_insertion`; no load makes enough of its events",
@@ -193,8 +197,8 @@ impl Group {
         } else {
             BTreeMap::new()
         };
-        // How long a wait is scheduled away varies more than eight copies cost.
-        let is_stackable = self.probes[0].cost != Cost::Wait;
+        // How long a wait is scheduled away varies more than eight copies cost, and samples are few.
+        let is_stackable = !matches!(self.probes[0].cost, Cost::Wait | Cost::Sample);
         let stacked = is_stackable
             .then(|| self.stack(fleet, load.as_mut()).map_err(failed))
             .transpose()?;
@@ -211,10 +215,18 @@ impl Group {
             rows.push(row);
         }
         let Some(stacked) = stacked else {
-            for row in &mut rows {
-                row.note = Some("statistics only: waits vary more than copies cost".to_owned());
+            for (row, probe) in rows.iter_mut().zip(&self.probes) {
+                row.note = Some(match probe.attach {
+                    Attach::Clock { hz } => sampled(hz, row.ns_stats),
+                    _ => "statistics only: waits vary more than copies cost".to_owned(),
+                });
             }
-            return Ok(Self::judge(rows, load.events()));
+            let events = if self.probes[0].cost == Cost::Sample {
+                "sample"
+            } else {
+                load.events()
+            };
+            return Ok(Self::judge(rows, events));
         };
         if let [row] = rows.as_mut_slice() {
             row.set_stacked(&stacked);
@@ -266,6 +278,19 @@ impl ProgramCost {
     }
 }
 
+/// What samples cost a CPU, which the interrupts of the clock come on top of.
+fn sampled(hz: u64, ns: Option<f64>) -> String {
+    ns.map_or_else(
+        || "statistics only: samples are few".to_owned(),
+        |ns| {
+            format!(
+                "{hz} samples a second take {:.2} % of each CPU, the clock's interrupts apart",
+                ns * hz as f64 / 1e7
+            )
+        },
+    )
+}
+
 /// What run-time statistics say of a program.
 struct Counted {
     events: u64,
@@ -283,12 +308,12 @@ struct Stacked {
 }
 
 impl Group {
-    /// Contended waits are counted by the programs, all other events by the load.
-    fn events(&self, fleet: &Fleet, waits_before: u64, by_load: u64) -> u64 {
-        if self.probes[0].cost == Cost::Wait {
-            fleet.waits() - waits_before
-        } else {
-            by_load
+    /// Contended waits are counted by the programs, samples are their runs, all other events are the load's.
+    fn events(&self, fleet: &Fleet, waits_before: u64, by_load: u64, runs: u64) -> u64 {
+        match self.probes[0].cost {
+            Cost::Wait => fleet.waits() - waits_before,
+            Cost::Sample => runs,
+            _ => by_load,
         }
     }
 
@@ -309,11 +334,13 @@ impl Group {
             }
             fleet.attach(&hooks, 1)?;
             let waits = fleet.waits();
+            let mut all = 0;
             let done = read(fleet, &hooks, load, |index, ran, ns| {
+                all += ran;
                 *runs.entry(hooks[index].0).or_default() += ran;
                 full.entry(hooks[index].0).or_default().push(ns);
             })?;
-            events += self.events(fleet, waits, done);
+            events += self.events(fleet, waits, done, all);
             if reading >= READINGS.0 {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! Builds each table from the increments.
 
+mod budget;
 mod cpus;
 mod faults;
 mod latency;
@@ -39,6 +40,7 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::FaultLatency => latency::paths(delta, context),
         TableId::FaultProcesses => latency::processes(delta, context),
         TableId::FaultCpus => latency::cpus(delta, context),
+        TableId::Budget => budget::rows(delta, context),
         TableId::Lru => lru::rows(delta, context),
         TableId::Locks => locks::locks(delta),
         TableId::LockHolders => locks::takers(delta),
