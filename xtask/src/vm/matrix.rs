@@ -144,37 +144,16 @@ impl Matrix<'_> {
 
     /// The long ones first, so that none of them runs alone at the end.
     fn jobs(&self, tests: &[String]) -> VecDeque<Job<'_>> {
-        let (stress, tests): (Vec<&String>, Vec<&String>) = tests
-            .iter()
-            .partition(|name| function(name).starts_with(STRESS));
-        let (multi, single): (Vec<&String>, Vec<&String>) =
-            tests.into_iter().partition(|name| name.ends_with(MULTI));
-        let mut jobs = VecDeque::new();
-        let mut add = |kind: &str, names: &[&String], threads| {
-            if names.is_empty() {
-                return;
-            }
-            for kernel in self.kernels {
-                let names = names.iter().map(|name| (*name).clone());
-                jobs.push_back(Job {
-                    kernel,
-                    name: format!("{}-{kind}", kernel.flavour.name()),
-                    arguments: std::iter::once("--exact".to_owned()).chain(names).collect(),
-                    threads: self.threads.unwrap_or(threads),
-                });
-            }
-        };
-        add("tests", &single, Threads::Single);
-        add("multi", &multi, Threads::Multi);
-        for name in stress {
-            let threads = if name.ends_with(MULTI) {
-                Threads::Multi
-            } else {
-                Threads::Single
-            };
-            add(&name.replace("::", "-"), &[name], threads);
-        }
-        jobs
+        let groups = groups(tests);
+        let each = groups.iter().flat_map(|group| {
+            self.kernels.iter().map(move |kernel| Job {
+                kernel,
+                name: format!("{}-{}", kernel.flavour.name(), group.kind),
+                arguments: [vec!["--exact".to_owned()], group.tests.clone()].concat(),
+                threads: self.threads.unwrap_or(group.threads),
+            })
+        });
+        each.collect()
     }
 
     /// Runs one guest; an error is told with the test it came in.
@@ -233,6 +212,41 @@ impl Matrix<'_> {
     }
 }
 
+/// Tests that share a guest.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    kind: String,
+    tests: Vec<String>,
+    threads: Threads,
+}
+
+fn groups(tests: &[String]) -> Vec<Group> {
+    let (stress, tests): (Vec<&String>, Vec<&String>) = tests
+        .iter()
+        .partition(|name| function(name).starts_with(STRESS));
+    let (multi, single): (Vec<&String>, Vec<&String>) =
+        tests.into_iter().partition(|name| name.ends_with(MULTI));
+    let group = |kind: &str, names: &[&String], threads| Group {
+        kind: kind.to_owned(),
+        tests: names.iter().map(|name| (*name).clone()).collect(),
+        threads,
+    };
+    let mut groups = vec![
+        group("tests", &single, Threads::Single),
+        group("multi", &multi, Threads::Multi),
+    ];
+    groups.extend(stress.into_iter().map(|name| {
+        let threads = if name.ends_with(MULTI) {
+            Threads::Multi
+        } else {
+            Threads::Single
+        };
+        group(&name.replace("::", "-"), &[name], threads)
+    }));
+    groups.retain(|group| !group.tests.is_empty());
+    groups
+}
+
 /// A test's name without its modules.
 fn function(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
@@ -259,4 +273,35 @@ fn print(flavour: &str, test: &Test, has_output: bool) {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stress_is_alone_and_what_needs_cpus_at_once_gets_them() {
+        let names = [
+            "faults::a",
+            "locks::b_multi",
+            "stress::stress_multi",
+            "stress::stress_single",
+            "faults::c",
+        ];
+        let groups = groups(&names.map(str::to_owned));
+        let seen: Vec<_> = groups
+            .iter()
+            .map(|group| (group.kind.as_str(), group.tests.len(), group.threads))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("tests", 2, Threads::Single),
+                ("multi", 1, Threads::Multi),
+                ("stress-stress_multi", 1, Threads::Multi),
+                ("stress-stress_single", 1, Threads::Single),
+            ]
+        );
+        assert!(super::groups(&[]).is_empty());
+    }
 }
