@@ -2,7 +2,8 @@
 //! reported; held against programs of the test's own (`witness`).
 //!
 //! All probes are attached before a load begins. How often CPUs meet at a lock is
-//! not ours to say, so loads are repeated until the floor is reached.
+//! not ours to say, so loads are repeated until the floor is reached; names end in
+//! `_multi` so that guests have CPUs that really run at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,8 +21,11 @@ use crate::witness::Witness;
 /// Roles of the children of this file.
 pub(crate) const ROLES: &[(&str, Role)] = &[("slow_cold", cold), ("slow_mm", mm)];
 
-/// Times a load is repeated at most.
-const ROUNDS: usize = 200;
+/// Rounds at most; what is new at a tick costs a guest seconds, for the names.
+const ROUNDS: usize = 100;
+/// Loads of a round, each short: an emulator that has no time makes every handover of a
+/// queued lock a wait for the machine.
+const LOADS: usize = 20;
 /// Contended waits a test needs.
 const FLOOR: u64 = 500;
 const CPUS: u64 = 4;
@@ -102,13 +106,15 @@ fn children(role: &str) -> Vec<Child> {
     (0..CPUS).map(|cpu| Child::start(role, &[cpu])).collect()
 }
 
-/// Lets every child do one load; what happened meanwhile.
+/// Lets every child do some loads; what happened meanwhile.
 fn round(session: &mut Session, children: &mut [Child]) -> Model {
-    for child in &mut *children {
-        child.go();
-    }
-    for child in &mut *children {
-        child.report();
+    for _ in 0..LOADS {
+        for child in &mut *children {
+            child.go();
+        }
+        for child in &mut *children {
+            child.report();
+        }
     }
     tick(session)
 }
@@ -124,6 +130,11 @@ fn by_class(model: &Model, sum: &mut [u64; LOCK_CLASSES]) {
 
 fn total(sum: &[u64; LOCK_CLASSES], classes: &[usize]) -> u64 {
     classes.iter().map(|class| sum[*class]).sum()
+}
+
+/// Says how far a load has come: silence means a hang to who watches.
+fn progress(round: usize, waits: u64) {
+    println!("  round {round}: {waits} waits so far");
 }
 
 /// Prints what was waited for.
@@ -150,7 +161,7 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     let entered: u64 = witness.waited().iter().map(|(_, n)| n).sum();
     let (mut ended, mut traced) = ([0; LOCK_CLASSES], 0);
     let mut rows = [0; LOCK_CLASSES];
-    for _ in 0..ROUNDS {
+    for n in 0..ROUNDS {
         let model = round(&mut session, &mut children);
         by_class(&model, &mut rows);
         let waits = model.delta().spin_waits.expect("the slow path is probed");
@@ -158,7 +169,9 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
             *sum += n;
         }
         traced += waits.traced.iter().sum::<u64>();
-        if ended.iter().sum::<u64>() >= FLOOR {
+        let so_far = ended.iter().sum();
+        progress(n, so_far);
+        if so_far >= FLOOR {
             break;
         }
     }
@@ -180,7 +193,23 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     }
     // First waiters: what the tracepoint alone would have missed.
     support::demand_near("waits the tracepoint saw", traced, events, edge(events));
+    print_cost(&mut session, &mut children);
     feature("exact spinlock waits", Ok(()));
+}
+
+/// Prints how long the programs run beside the tracepoint's: the end's run lengthens
+/// the hold that begins with it. An emulator's nanoseconds compare with each other only.
+fn print_cost(session: &mut Session, children: &mut [Child]) {
+    session.show(TableId::Programs);
+    tick(session);
+    let model = round(session, children);
+    for program in &model.delta().programs {
+        let is_ours = program.name.starts_with("spin_slowpath_native")
+            || program.name.starts_with("contention_");
+        if let (true, Some(ns), Some(runs @ 1..)) = (is_ours, program.run_ns, program.runs) {
+            println!("  {}: {runs} runs, {} ns each", program.name, ns / runs);
+        }
+    }
 }
 
 #[test]
@@ -195,7 +224,7 @@ fn every_lru_lock_is_recognised_multi() {
     let mut rows = [0; LOCK_CLASSES];
     let mut false_rows = Vec::new();
     let mut learned_waits = 0;
-    for _ in 0..ROUNDS {
+    for n in 0..ROUNDS {
         let model = round(&mut session, &mut children);
         by_class(&model, &mut rows);
         let delta = model.delta();
@@ -225,6 +254,7 @@ fn every_lru_lock_is_recognised_multi() {
                 false_rows.push(format!("{id:?} {:#x} is an lru_lock", lock.address));
             }
         }
+        progress(n, learned_waits);
         if learned_waits >= FLOOR {
             break;
         }
@@ -266,13 +296,14 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
         ]
     };
     let (before, mut rows, mut exact) = (events(), [0; LOCK_CLASSES], 0);
-    for _ in 0..ROUNDS {
+    for n in 0..ROUNDS {
         for children in [&mut cold[..], &mut mm[..]] {
             let model = round(&mut session, children);
             by_class(&model, &mut rows);
             let waits = model.delta().spin_waits.expect("the slow path is probed");
             exact += waits.ended.iter().sum::<u64>();
         }
+        progress(n, rows[LRU_LOCK].min(10 * rows[MMAP_LOCK]));
         if rows[LRU_LOCK] >= FLOOR && rows[MMAP_LOCK] >= FLOOR / 10 {
             break;
         }
@@ -306,7 +337,7 @@ fn the_first_frame_of_a_wait_is_never_lock_code_multi() {
     session.show(TableId::LockSites);
     tick(&mut session);
     let mut sites: BTreeMap<String, u64> = BTreeMap::new();
-    for _ in 0..ROUNDS {
+    for n in 0..ROUNDS {
         let model = round(&mut session, &mut children);
         let delta = model.delta();
         for (id, lock) in delta.locks.iter().filter(|(id, _)| id.is_site) {
@@ -314,7 +345,9 @@ fn the_first_frame_of_a_wait_is_never_lock_code_multi() {
                 *sites.entry(chain.site.clone()).or_default() += lock.waits;
             }
         }
-        if sites.values().sum::<u64>() >= FLOOR {
+        let so_far = sites.values().sum();
+        progress(n, so_far);
+        if so_far >= FLOOR {
             break;
         }
     }
@@ -342,11 +375,9 @@ fn on_each_answer(link: &mut Link, mut load: impl FnMut()) {
 fn cold(link: &mut Link, arguments: &[u64]) {
     pin(usize::try_from(arguments[0]).expect("a CPU"));
     on_each_answer(link, || {
-        for _ in 0..5 {
-            let pages = Pages::new(256);
-            pages.touch();
-            pages.advise(libc::MADV_COLD);
-        }
+        let pages = Pages::new(128);
+        pages.touch();
+        pages.advise(libc::MADV_COLD);
     });
 }
 
@@ -357,7 +388,7 @@ fn mm(link: &mut Link, _: &[u64]) {
             for cpu in 0..4 {
                 scope.spawn(move || {
                     pin(cpu);
-                    for _ in 0..40 {
+                    for _ in 0..10 {
                         Pages::new(8).touch();
                     }
                 });
