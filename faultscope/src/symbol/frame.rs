@@ -125,15 +125,22 @@ pub fn normalize(name: &str) -> &str {
     }
 }
 
+/// Frames before the call site: all of some class, or without a name.
+fn leading(frames: &[Option<String>]) -> usize {
+    let class_of = |frame: &Option<String>| frame.as_deref().and_then(class);
+    // The innermost frame is the program's own. Where programs have no symbols
+    // (net.core.bpf_jit_kallsyms) it gets the name of whatever lies before it.
+    let program = usize::from(frames.get(1).and_then(class_of) == Some(Class::Tracing));
+    let rest = frames[program..].iter();
+    let lock = rest.take_while(|frame| frame.as_deref().is_none_or(is_lock_code));
+    program + lock.count()
+}
+
 /// The chain from the call site outwards: leading frames of any class and frames
 /// without a name are dropped; empty if nothing else is left.
 #[must_use]
 pub fn call_site(frames: &[Option<String>]) -> Vec<String> {
-    let last_lock = frames
-        .iter()
-        .take_while(|frame| frame.as_deref().is_none_or(is_lock_code))
-        .count();
-    frames[last_lock..]
+    frames[leading(frames)..]
         .iter()
         .map(|frame| frame.clone().unwrap_or_else(|| "[unknown]".into()))
         .collect()
@@ -146,18 +153,12 @@ pub fn call_site(frames: &[Option<String>]) -> Vec<String> {
 /// calls the one its boot chose.
 #[must_use]
 pub fn is_paravirtual(frames: &[Option<String>]) -> Option<bool> {
-    frames
-        .iter()
-        .map_while(|frame| match frame.as_deref() {
-            None => Some(None),
-            Some(name) => is_lock_code(name).then_some(Some(name)),
-        })
-        .flatten()
-        .find_map(|name| match name {
-            "__pv_queued_spin_lock_slowpath" => Some(true),
-            "native_queued_spin_lock_slowpath" => Some(false),
-            _ => None,
-        })
+    let names = frames[..leading(frames)].iter().flatten();
+    names.map(String::as_str).find_map(|name| match name {
+        "__pv_queued_spin_lock_slowpath" => Some(true),
+        "native_queued_spin_lock_slowpath" => Some(false),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -208,6 +209,17 @@ mod tests {
         ]);
         assert_eq!(call_site(&frames), ["__pte_offset_map_lock"]);
         assert_eq!(is_paravirtual(&frames), Some(false));
+    }
+
+    #[test]
+    fn a_program_without_a_symbol_is_not_the_call_site() {
+        let frames = chain(&[
+            "__init_scratch_end",
+            "bpf_trace_run2",
+            "rwsem_down_read_slowpath",
+            "lock_mm_and_find_vma",
+        ]);
+        assert_eq!(call_site(&frames), ["lock_mm_and_find_vma"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::support::{self, Child, Link, Pages, Role, demand, feature, pin, skip,
 use crate::witness::Witness;
 
 /// Roles of the children of this file.
-pub(crate) const ROLES: &[(&str, Role)] = &[("slow_cold", cold), ("slow_mm", mm)];
+pub(crate) const ROLES: &[(&str, Role)] = &[("slow_lru", lru), ("slow_mm", mm)];
 
 /// Rounds at most; what is new at a tick costs a guest seconds, for the names.
 const ROUNDS: usize = 100;
@@ -151,7 +151,7 @@ fn edge(n: u64) -> u64 {
 
 #[test]
 fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
-    let mut children = children("slow_cold");
+    let mut children = children("slow_lru");
     let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
         return;
@@ -214,7 +214,7 @@ fn print_cost(session: &mut Session, children: &mut [Child]) {
 
 #[test]
 fn every_lru_lock_is_recognised_multi() {
-    let mut children = children("slow_cold");
+    let mut children = children("slow_lru");
     let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
         return;
@@ -281,7 +281,7 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
         skip("no PREEMPT_RT: waits for spinlocks do not sleep here");
         return;
     }
-    let mut cold = children("slow_cold");
+    let mut lru = children("slow_lru");
     let mut mm = [Child::start("slow_mm", &[])];
     let witness = Witness::new(true);
     let Some(mut session) = exact_session() else {
@@ -297,7 +297,7 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
     };
     let (before, mut rows, mut exact) = (events(), [0; LOCK_CLASSES], 0);
     for n in 0..ROUNDS {
-        for children in [&mut cold[..], &mut mm[..]] {
+        for children in [&mut lru[..], &mut mm[..]] {
             let model = round(&mut session, children);
             by_class(&model, &mut rows);
             let waits = model.delta().spin_waits.expect("the slow path is probed");
@@ -325,7 +325,7 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
 
 #[test]
 fn the_first_frame_of_a_wait_is_never_lock_code_multi() {
-    let mut children: Vec<Child> = children("slow_cold");
+    let mut children: Vec<Child> = children("slow_lru");
     children.push(Child::start("slow_mm", &[]));
     // Where no function can be probed the tracepoint's waits have to do.
     let mut session = Session::start(&Options {
@@ -371,11 +371,21 @@ fn on_each_answer(link: &mut Link, mut load: impl FnMut()) {
     }
 }
 
-/// Pages that come, are set back in the LRU and go: one lru_lock, four CPUs.
-fn cold(link: &mut Link, arguments: &[u64]) {
+/// Pages that go to the unevictable list and back, and come and go: one lru_lock,
+/// four CPUs, and little work beside it.
+fn lru(link: &mut Link, arguments: &[u64]) {
     pin(usize::try_from(arguments[0]).expect("a CPU"));
+    let stay = Pages::new(256);
+    stay.touch();
+    let (start, bytes) = (stay.start().cast(), stay.bytes());
     on_each_answer(link, || {
-        let pages = Pages::new(128);
+        for _ in 0..4 {
+            // SAFETY: the mapping's own range, whose contents stay.
+            assert_eq!(unsafe { libc::mlock(start, bytes) }, 0, "mlock");
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::munlock(start, bytes) }, 0, "munlock");
+        }
+        let pages = Pages::new(64);
         pages.touch();
         pages.advise(libc::MADV_COLD);
     });
