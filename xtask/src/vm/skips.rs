@@ -12,7 +12,7 @@ struct Skip {
 
 const SKIPS: &[Skip] = &[
     Skip {
-        test: "slowpath::waits_that_nest_on_rt_are_counted_once",
+        test: "slowpath::waits_that_nest_on_rt_are_counted_once_multi",
         kernels: &[Flavour::V6_1, Flavour::V6_12],
         reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
     },
