@@ -25,7 +25,7 @@ pub(crate) const ROLES: &[(&str, Role)] = &[("slow_lru", lru), ("slow_mm", mm)];
 const ROUNDS: usize = 100;
 /// Loads of a round, each short: an emulator that has no time makes every handover of a
 /// queued lock a wait for the machine.
-const LOADS: usize = 20;
+const LOADS: usize = 3;
 /// Contended waits a test needs.
 const FLOOR: u64 = 500;
 const CPUS: u64 = 4;
@@ -379,7 +379,7 @@ fn lru(link: &mut Link, arguments: &[u64]) {
     stay.touch();
     let (start, bytes) = (stay.start().cast(), stay.bytes());
     on_each_answer(link, || {
-        for _ in 0..4 {
+        for _ in 0..2 {
             // SAFETY: the mapping's own range, whose contents stay.
             assert_eq!(unsafe { libc::mlock(start, bytes) }, 0, "mlock");
             // SAFETY: as above.
