@@ -41,8 +41,6 @@ pub struct MoveRow {
 pub struct LruRow {
     /// Calls of `folio_mark_accessed`.
     pub mark_accessed: u64,
-    /// Calls of `folio_activate`.
-    pub activate_calls: u64,
     /// Calls of `workingset_activation`.
     pub workingset_activations: u64,
     /// Calls of `workingset_refault`.
@@ -62,7 +60,7 @@ pub struct LruRow {
     /// Of those tested, how many were lru_locks.
     pub uncovered: [u64; FORMS],
     /// Rounds the head up to whole cache lines.
-    pub _pad: [u64; 3],
+    pub _pad: [u64; 4],
     /// By move function.
     pub moves: [MoveRow; MOVES],
 }

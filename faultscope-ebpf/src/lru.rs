@@ -94,16 +94,9 @@ fn mark_accessed_kprobe(_ctx: ProbeContext) -> u32 {
     0
 }
 
-/// A page used again is queued for the active list.
-#[fentry(function = "folio_activate")]
-fn folio_activate(_ctx: FEntryContext) -> i32 {
-    if let Some(row) = row() {
-        row.activate_calls += 1;
-    }
-    0
-}
-
-/// A page goes to the active list and its age is noted.
+/// A page marked twice is to go to the active list. `folio_activate`, which
+/// queues it, is no place to count: gcc inlines it into `folio_mark_accessed`
+/// (0 calls for 4,000 activations on Debian\'s 6.12).
 #[fentry(function = "workingset_activation")]
 fn workingset_activation(_ctx: FEntryContext) -> i32 {
     if let Some(row) = row() {

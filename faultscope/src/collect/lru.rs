@@ -58,6 +58,8 @@ impl Lru {
     pub(super) fn collect(&mut self, maps: &Maps, delta: &mut Delta) {
         self.rows.resize(maps.lru.len(), LruRow::zeroed());
         let now: Vec<LruRow> = (0..maps.lru.len()).map(|cpu| maps.lru.read(cpu)).collect();
+        // Next to it, or holds of our own would lie between the two.
+        self.holds(maps, delta);
         self.name_functions(&now);
         for (cpu, (now, old)) in (0_u32..).zip(now.iter().zip(&self.rows)) {
             if let Some(cpu) = delta.cpus.iter_mut().find(|c| c.cpu == cpu) {
@@ -76,7 +78,6 @@ impl Lru {
             .moves
             .retain(|_, moves| moves.batches + moves.regions > 0);
         self.rows = now;
-        self.holds(maps, delta);
     }
 
     /// Names the move functions that are new; without symbols all have one name.
@@ -143,7 +144,6 @@ impl Lru {
 fn calls(now: &LruRow, old: &LruRow) -> LruCalls {
     LruCalls {
         mark_accessed: now.mark_accessed - old.mark_accessed,
-        activate_calls: now.activate_calls - old.activate_calls,
         workingset_activations: now.workingset_activations - old.workingset_activations,
         refaults: now.refaults - old.refaults,
         drains: now.drains - old.drains,

@@ -285,7 +285,6 @@ impl Session {
         for (set, signal, view) in [
             (Set::Lru, "lru", LRU_VIEWS),
             (Set::Lru, "mark_accessed", LRU_VIEWS),
-            (Set::Lru, "folio_activate", LRU_VIEWS),
             (Set::Lru, "workingset_activation", LRU_VIEWS),
             (Set::Lru, "workingset_refault", LRU_VIEWS),
             (Set::Lru, "drains", LRU_VIEWS),

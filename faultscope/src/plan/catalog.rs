@@ -424,10 +424,8 @@ probes! {
     mark_accessed_kprobe: "mark_accessed" Lru "mark accessed" 1, kprobe(MARK_ACCESSED), Counter, &[], &[],
         "each page marked accessed costs more: a kprobe in place of a trampoline",
         "Counts pages marked accessed where fentry is refused.";
-    folio_activate: "folio_activate" Lru "folio_activate" 0, entry(&["folio_activate"], &[]), Counter, &[], &[], "",
-        "Counts folios queued for the active list.";
     workingset_activation: "workingset_activation" Lru "workingset_activation" 0,
-        entry(&["workingset_activation"], &[]), Counter, &[], &[], "", "Counts activations that age the working set.";
+        entry(&["workingset_activation"], &[]), Counter, &[], &[], "", "Counts activations asked for.";
     workingset_refault: "workingset_refault" Lru "workingset_refault" 0, entry(&["workingset_refault"], &[]),
         Counter, &[], &[], "", "Counts refaults of evicted pages.";
     lru_drain: "drains" Lru "drains" 0, entry(&["lru_add_drain_cpu"], &[]), Counter, &[], &[], "",

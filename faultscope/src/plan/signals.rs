@@ -84,7 +84,7 @@ pub static SIGNALS: &[Signal] = &[
     },
     Signal {
         id: "lru_lock_hold",
-        description: "Time in folio_batch_move_lru, the region in which about half of all lru_lock holds lie.",
+        description: "Time in folio_batch_move_lru, a region in which many lru_lock holds lie.",
         untraced: "no tracepoint fires at the release of a spinlock",
     },
     Signal {
@@ -103,13 +103,8 @@ pub static SIGNALS: &[Signal] = &[
         untraced: "no tracepoint exists",
     },
     Signal {
-        id: "folio_activate",
-        description: "Folios queued for the active list.",
-        untraced: "the tracepoint fires only when the batch is drained",
-    },
-    Signal {
         id: "workingset_activation",
-        description: "Activations that age the working set.",
+        description: "Activations asked for: a page marked twice.",
         untraced: "no tracepoint exists",
     },
     Signal {

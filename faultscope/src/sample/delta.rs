@@ -81,8 +81,6 @@ pub struct CpuTime {
 pub struct LruCalls {
     /// `folio_mark_accessed`.
     pub mark_accessed: u64,
-    /// `folio_activate`: queued for the active list.
-    pub activate_calls: u64,
     /// `workingset_activation`.
     pub workingset_activations: u64,
     /// `workingset_refault`.

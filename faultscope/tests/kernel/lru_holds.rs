@@ -1,6 +1,6 @@
 //! Holds of lru_lock: by region, exactly, and what the exact ones do not cover.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use faultscope::commands::session::{Options, Session};
 use faultscope::host::kernel::Preemption;
@@ -95,6 +95,45 @@ fn session(named: Option<&str>, signal: &str, row: &str) -> Option<Session> {
     feature(row, Err("the kernel takes no programs on its functions"));
     skip(&missing.reason);
     None
+}
+
+/// Counts `mm_vmscan_lru_isolate` by tracefs, apart from our own programs: reclaim
+/// takes the lru_lock itself for each (`shrink_inactive_list`, `shrink_active_list`
+/// and `evict_folios`, mm/vmscan.c).
+struct Isolations {
+    instance: PathBuf,
+}
+
+impl Isolations {
+    /// `None` where tracefs is not mounted.
+    fn start() -> Option<Self> {
+        let instance = Path::new("/sys/kernel/tracing/instances").join("faultscope-test");
+        std::fs::create_dir(&instance).ok()?;
+        let counter = Self { instance };
+        let event = "events/vmscan/mm_vmscan_lru_isolate/enable";
+        std::fs::write(counter.instance.join(event), "1").expect("a tracepoint can be enabled");
+        Some(counter)
+    }
+
+    fn count(&self) -> u64 {
+        let cpus = std::fs::read_dir(self.instance.join("per_cpu")).expect("a directory");
+        cpus.flatten()
+            .map(|cpu| std::fs::read_to_string(cpu.path().join("stats")).expect("statistics"))
+            .map(|text| {
+                // "entries: 12", "overrun: 0", one a line.
+                text.lines()
+                    .filter(|line| line.starts_with("entries:") || line.starts_with("overrun:"))
+                    .filter_map(|line| line.split_once(':')?.1.trim().parse::<u64>().ok())
+                    .sum::<u64>()
+            })
+            .sum()
+    }
+}
+
+impl Drop for Isolations {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir(&self.instance));
+    }
 }
 
 /// Sum of the exact holds.
@@ -202,6 +241,7 @@ fn every_lru_lock_had_by_function_is_matched_with_its_release() {
         return;
     };
     let mut load = Load::start();
+    let isolations = Isolations::start();
     tick(&mut session);
     let mut sum = LruCoverage::default();
     let mut holds = LruHold::default();
@@ -290,8 +330,15 @@ fn every_lru_lock_had_by_function_is_matched_with_its_release() {
         sum.sample,
         100.0 * estimate as f64 / (estimate + sum.acquired) as f64
     );
-    // shrink_inactive_list and shrink_active_list take the lock themselves.
     demand("releases of open-coded locking tested", sum.uncovered, 10);
+    if let Some(isolations) = isolations {
+        let isolated = isolations.count();
+        println!("  mm_vmscan_lru_isolate meanwhile: {isolated}");
+        assert!(
+            estimate * 10 >= isolated * 8,
+            "about {estimate} open-coded holds, and {isolated} isolations are one each"
+        );
+    }
     // One in `sample` of the releases that end no tracked hold is tested.
     let other = sum.releases - holds.holds;
     let wanted = other / sum.sample;

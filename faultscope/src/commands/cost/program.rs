@@ -141,7 +141,7 @@ impl Group {
             | "lru_lock_hold"
             | "lru_lock_exact_hold"
             | "fault_budget" => Box::new(WriteFaults::new()?),
-            "drains" | "folio_activate" | "workingset_activation" | "workingset_refault" => {
+            "drains" | "workingset_activation" | "workingset_refault" => {
                 return Ok(Err(
                     "an addition as `lru_insertion`; no load makes enough of its events",
                 ));

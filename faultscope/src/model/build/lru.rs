@@ -66,16 +66,10 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             "folio_mark_accessed: read(2), the end of a mapping, the kernel's own users",
         ),
         calls(
-            "folio_activate",
-            "folio_activate",
-            sum(|c| c.lru.activate_calls),
-            "queued for the active list; the activation comes with the drain",
-        ),
-        calls(
             "workingset_activation",
             "workingset activations",
             sum(|c| c.lru.workingset_activations),
-            "",
+            "asked for by a second mark; the activation itself comes with the drain",
         ),
         calls(
             "workingset_refault",
