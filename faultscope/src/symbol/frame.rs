@@ -11,7 +11,7 @@ pub enum Class {
     Program,
     /// Trampolines and handlers of the tracing code (kernel/trace, arch/x86/net/bpf_jit_comp.c).
     Tracing,
-    /// Lock code of every kernel (kernel/locking).
+    /// Lock code of every kernel (kernel/locking, and the run queues' in kernel/sched/core.c).
     Lock,
     /// Lock code of PREEMPT_RT (kernel/locking/rtmutex.c, rwbase_rt.c, spinlock_rt.c).
     RtLock,
@@ -75,6 +75,10 @@ const PREFIXES: &[(Class, &[&str])] = &[
             "__raw_write_",
             "do_raw_",
             "osq_lock",
+            "raw_spin_rq_lock",
+            "task_rq_lock",
+            "__task_rq_lock",
+            "double_rq_lock",
             "mutex_lock",
             "mutex_spin_on_owner",
             "mutex_optimistic_spin",
