@@ -21,6 +21,7 @@ pub(crate) const ROLES: &[(&str, Role)] = &[
     ("user faults", user_faults),
     ("get user pages", get_user_pages),
     ("huge pages", huge_pages),
+    ("hugetlb", hugetlb),
 ];
 
 /// Pages of the exact loads.
@@ -581,6 +582,85 @@ fn huge_pages_are_told() {
     demand_near("faults that made one", thp.faults, made, 2);
     demand_near("pages they mapped", thp.pages, made * 512, 1024);
     feature("huge pages told among faults", Ok(()));
+    child.finish();
+}
+
+/// A setting of the kernel, put back when dropped.
+struct Setting {
+    path: &'static str,
+    before: String,
+}
+
+impl Setting {
+    /// `None` where the kernel has no such setting.
+    fn set(path: &'static str, value: &str) -> Option<Self> {
+        let before = std::fs::read_to_string(path).ok()?;
+        // A choice shows all values, the one in force in brackets.
+        let before = before
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map_or(before.trim(), |(chosen, _)| chosen)
+            .to_owned();
+        std::fs::write(path, value).ok()?;
+        Some(Self { path, before })
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        drop(std::fs::write(self.path, &self.before));
+    }
+}
+
+/// A folio of 16 pages is one fault and 16 pages, and no huge page.
+#[test]
+fn large_folios_are_told() {
+    const WHAT: &str = "order of large folios (mTHP) told among faults";
+    const SIZE: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+    const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    const FOLIOS: u64 = 32;
+    let mut child = Child::start("huge pages", &[FOLIOS]);
+    let mut session = latency_or_return!(&[child.pid()]);
+    let (Some(_size), Some(_huge)) = (Setting::set(SIZE, "always"), Setting::set(HUGE, "never"))
+    else {
+        feature(WHAT, Err("the kernel has huge pages of one size only"));
+        skip("this kernel has no large anonymous folios but huge pages");
+        child.finish();
+        return;
+    };
+    let (model, _) = watch(&mut session, &mut child);
+    print_paths(&model);
+    let anon = backed(&model, "anon");
+    demand_near("faults that made a large folio", anon.large, FOLIOS, 2);
+    demand_near("pages they mapped", anon.pages, FOLIOS * 16, 2 * BESIDE);
+    demand_exactly("huge pages", backed(&model, "thp").faults, 0);
+    feature(WHAT, Ok(()));
+    child.finish();
+}
+
+/// Touches `arguments[0]` pages of hugetlb.
+fn hugetlb(link: &mut Link, arguments: &[u64]) {
+    let pages = size(arguments[0]);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+    let memory = Pages::map(pages * 512, flags, -1);
+    link.stop([0; 4]);
+    for page in 0..pages {
+        memory.touch_part(page * 512, 1);
+    }
+    link.stop([0; 4]);
+}
+
+/// hugetlb pages are told from transparent ones.
+#[test]
+fn hugetlb_pages_are_told() {
+    const PAGES: u64 = 8;
+    let mut session = latency_or_return!(&[]);
+    let _pool = Setting::set("/proc/sys/vm/nr_hugepages", "16").expect("hugetlb is built");
+    let mut child = Child::start("hugetlb", &[PAGES]);
+    let (model, _) = watch(&mut session, &mut child);
+    print_paths(&model);
+    demand_exactly("hugetlb faults", backed(&model, "hugetlb").faults, PAGES);
+    demand_exactly("huge pages", backed(&model, "thp").faults, 0);
     child.finish();
 }
 

@@ -17,6 +17,11 @@ const SKIPS: &[Skip] = &[
         reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
     },
     Skip {
+        test: "latency::large_folios_are_told",
+        kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
+        reason: "large anonymous folios came with 6.8, and need transparent huge pages",
+    },
+    Skip {
         test: "latency::huge_pages_are_told",
         kernels: &[Flavour::V6_12Rt],
         reason: "transparent huge pages are not built with PREEMPT_RT",
