@@ -62,6 +62,14 @@ pub mod map {
     pub const MM_PATHS: &str = "MM_PATHS";
     /// Array of `MmThreadRow`, open-addressed, mmapable.
     pub const MM_THREADS: &str = "MM_THREADS";
+    /// Array of `BlockedRow`, `BLOCKED_ROWS` rows per CPU, mmapable.
+    pub const BLOCKED: &str = "BLOCKED";
+    /// Array of scratch stacks of waiters, one per possible CPU.
+    pub const WAITER_SCRATCH: &str = "WAITER_SCRATCH";
+    /// Array of scratch stacks of holders that give the lock back, one per possible CPU.
+    pub const RELEASE_SCRATCH: &str = "RELEASE_SCRATCH";
+    /// Array of scratch stacks of holders that keep it for read, one per possible CPU.
+    pub const DOWNGRADE_SCRATCH: &str = "DOWNGRADE_SCRATCH";
     /// Array with one `Control`, mmapable.
     pub const CONTROL: &str = "CONTROL";
     /// Array of `ClockRow`, one per possible CPU, mmapable.

@@ -31,6 +31,7 @@ pub const OFFSETS: &[(&str, &str, &str)] = &[
     ("OFF_TASK_START", "task_struct", "start_time"),
     ("OFF_TASK_EXEC_ID", "task_struct", "self_exec_id"),
     ("OFF_TASK_TGID", "task_struct", "tgid"),
+    ("OFF_TASK_PID", "task_struct", "pid"),
     ("OFF_TASK_LEADER", "task_struct", "group_leader"),
     ("OFF_TASK_PF_DISABLED", "task_struct", "pagefault_disabled"),
     ("OFF_TASK_STATUS", "task_struct", "thread_info.status"),

@@ -7,6 +7,7 @@
 #![no_std]
 
 pub mod abi;
+pub mod blocked;
 pub mod budget;
 pub mod config;
 pub mod cpu;

@@ -45,6 +45,8 @@ losses! {
         "Passes of handle_mm_fault inside others, deeper than the pairing stack.";
     BUDGET_FULL = 17, "budget_table_full",
         "Clock samples of the fault time budget whose call chain could not be kept.";
+    BLOCKED_FULL = 18, "blocked_table_full",
+        "Contended mmap_lock waits missing from the table of waiters and holders.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

@@ -12,6 +12,10 @@ pub const EXIT: i32 = -3;
 /// A take longer than this counts as waited, in ns.
 pub const SLOW_TAKE_NS: u64 = 10_000;
 
+/// Of so many holds of a row one leaves its call chain while call chains are
+/// shown; a power of two.
+pub const SITE_EVERY: u64 = 64;
+
 /// Identity of a row.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
@@ -71,8 +75,8 @@ pub struct MmapRow {
     pub handoffs: [u64; DISTANCE_SLOTS],
     /// tgid of the mm's owner when the row was made, 0 unknown.
     pub owner: u32,
-    /// Padding.
-    pub _pad: u32,
+    /// Stack slot + 1 of where the latest sampled hold ended, 0 none.
+    pub site: u32,
     /// Rounds the row up to whole cache lines.
     pub _tail: [u64; 2],
 }

@@ -1,5 +1,6 @@
 //! One row per thread, written only by the running thread itself.
 
+use crate::blocked::Blocked;
 use crate::cpu::FAULT_CLASSES;
 use crate::lock::{CLASSES, DEPTH, Wait};
 use bytemuck::{Pod, Zeroable};
@@ -137,8 +138,24 @@ pub struct MmapHold {
     pub syscall: i32,
     /// Index into `MmapRow::handoffs`; `DISTANCES` where not tracked.
     pub distance: u32,
-    /// Padding.
-    pub _pad: u32,
+    /// Set by another thread that waits for this hold.
+    pub is_waited: u32,
+    /// Number of the hold among the thread's, never 0; a downgrade keeps it.
+    pub number: u64,
+}
+
+/// Holds kept for those that waited for them; a power of two. As many threads may
+/// wait for different holds of one thread at once before one is lost.
+pub const WAITED: usize = 4;
+
+/// A hold that ended and had been waited for.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub struct Waited {
+    /// Low half of `MmapHold::number`.
+    pub number: u32,
+    /// Where it ended: stack slot + 1, 0 unknown.
+    pub site: u32,
 }
 
 /// What a thread has begun and not ended; same index as its `ThreadRow`.
@@ -161,4 +178,14 @@ pub struct Pending {
     pub madvise_advice: i32,
     /// Its system call.
     pub madvise_call: u32,
+    /// The mm of the event at hand.
+    pub mm: u64,
+    /// Number of the latest entry of `mmap`.
+    pub mmap_number: u64,
+    /// Holds that ended and had been waited for, so far.
+    pub waited_count: u64,
+    /// The latest of them, by `waited_count`.
+    pub waited: [Waited; WAITED],
+    /// The contended mmap_lock wait in progress.
+    pub blocked: Blocked,
 }

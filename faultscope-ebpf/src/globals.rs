@@ -22,6 +22,7 @@ globals! {
     OFF_TASK_START = ABSENT;
     OFF_TASK_EXEC_ID = ABSENT;
     OFF_TASK_TGID = ABSENT;
+    OFF_TASK_PID = ABSENT;
     OFF_TASK_LEADER = ABSENT;
     OFF_TASK_PF_DISABLED = ABSENT;
     OFF_TASK_STATUS = ABSENT;
@@ -63,6 +64,8 @@ globals! {
     MM_THREAD_MASK = 0;
     // Offset of the split page-table lock in its page descriptor.
     OFF_PAGE_PTL = ABSENT;
+    // Offset of the owner in an rwsem; on PREEMPT_RT that of its rt_mutex.
+    OFF_RWSEM_OWNER = ABSENT;
     SIZE_RWSEM = 0;
     SIZE_PAGE = 64;
     // Index of the memory controller in css_set.subsys.
@@ -75,6 +78,8 @@ globals! {
     HOLD_ROWS = 1;
     // One in this many unknown releases, a power of two, is tested for an lru_lock.
     RELEASE_SAMPLE = 1;
+    // Rows of BLOCKED per CPU, a power of two.
+    BLOCKED_ROWS = 1;
     // Bit 0 pid, bit 1 cgroup, bit 2 comm.
     FILTERS = 0;
     // 1 where exit, exec and rename are traced: a row that no such event touched

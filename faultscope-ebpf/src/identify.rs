@@ -55,7 +55,7 @@ pub fn identify(lock: u64, kind: u32, stack: u32, scratch: &'static Scratch) -> 
     }
     if kind & (flags::READ | flags::WRITE) != 0 || kind & flags::RT != 0 {
         if let Some((mm, is_inner)) = mmap_lock(lock, scratch) {
-            if is_inner {
+            if is_inner && is_waited_for(mm) {
                 // PREEMPT_RT: the rt_mutex inside the rwsem, part of the outer wait.
                 return LockKey {
                     class: RT as u8,
@@ -65,6 +65,9 @@ pub fn identify(lock: u64, kind: u32, stack: u32, scratch: &'static Scratch) -> 
             }
             return LockKey {
                 class: MMAP as u8,
+                // With PREEMPT_RT a writer waits for another at the rt_mutex alone
+                // (kernel/locking/rwbase_rt.c, rwbase_write_lock).
+                mode: if is_inner { flags::WRITE as u8 } else { mode },
                 id: mm,
                 owner: owner(mm),
                 ..key
@@ -115,10 +118,22 @@ pub fn identify(lock: u64, kind: u32, stack: u32, scratch: &'static Scratch) -> 
     }
 }
 
+/// Whether the running thread is in a wait for the rwsem of `mm` already.
+#[inline(always)]
+fn is_waited_for(mm: u64) -> bool {
+    let rwsem = mm.wrapping_add(get(&globals::OFF_MM_LOCK));
+    match thread::pending() {
+        Some(pending) => {
+            (0..DEPTH).any(|i| (i as u64) < pending.sleep_depth && pending.sleeps[i].lock == rwsem)
+        }
+        None => false,
+    }
+}
+
 /// The mm whose mmap_lock this is, and whether the address lies inside the
 /// rwsem rather than at its start: the running task's, or one it has asked for.
 #[inline(always)]
-fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
+pub fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
     let offset = get(&globals::OFF_MM_LOCK);
     if offset == ABSENT {
         return None;
@@ -266,19 +281,31 @@ fn is_page_table_lock(lock: u64, scratch: &'static Scratch) -> bool {
 /// wanted or not kept.
 #[inline(always)]
 pub fn call_chain(ctx: &impl EbpfContext, scratch: &'static Scratch) -> u32 {
-    let Some(control) = CONTROL.get_ptr(0) else {
-        return 0;
-    };
-    // SAFETY: a live map value; a plain read.
-    if unsafe { read_volatile(&raw const (*control).stacks) } == 0 {
+    if !are_chains_wanted() {
         return 0;
     }
-    let Some(frames) = scratch.get_ptr_mut(cpu()) else {
-        return 0;
-    };
+    match scratch.get_ptr_mut(cpu()) {
+        Some(frames) => take_chain(ctx, frames),
+        None => 0,
+    }
+}
+
+/// Whether user space shows call chains.
+#[inline(always)]
+pub fn are_chains_wanted() -> bool {
+    match CONTROL.get_ptr(0) {
+        // SAFETY: a live map value; a plain read.
+        Some(control) => unsafe { read_volatile(&raw const (*control).stacks) != 0 },
+        None => false,
+    }
+}
+
+/// Takes the kernel call chain by way of `frames`, a buffer nobody else uses
+/// meanwhile; returns its slot + 1, 0 if it is not kept.
+#[inline(always)]
+pub fn take_chain(ctx: &impl EbpfContext, frames: *mut [u64; FRAMES]) -> u32 {
     let frames = frames.cast::<u64>();
-    // SAFETY: the buffer has FRAMES words and belongs to this CPU; an interrupt
-    // cannot enter this program again.
+    // SAFETY: the buffer has FRAMES words.
     let bytes = unsafe { bpf_get_stack(ctx.as_ptr(), frames.cast(), (FRAMES * 8) as u32, 0) };
     if bytes <= 0 {
         lose(loss::STACKS_FULL, 1);

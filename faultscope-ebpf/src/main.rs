@@ -13,6 +13,7 @@
     reason = "the BPF target has no atomic types wider than loads and stores; the intrinsics give them"
 )]
 
+mod blocked;
 mod budget;
 mod empty;
 mod fault;

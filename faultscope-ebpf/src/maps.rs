@@ -9,6 +9,7 @@ use aya_ebpf::{
 };
 use faultscope_common::{
     abi::{LAST_SLOTS, STACK_SLOTS},
+    blocked::BlockedRow,
     budget::{self, ChainRow, ClockRow, Code, Scratch},
     config::Control,
     cpu::CpuRow,
@@ -102,6 +103,19 @@ pub static MM_PATHS: Array<PathRow> = Array::with_max_entries(1, BPF_F_MMAPABLE)
 /// space. Full: `MM_THREADS_FULL`.
 #[map]
 pub static MM_THREADS: Array<MmThreadRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// `BLOCKED_ROWS` rows per CPU, written by `blocked_end` there; read in place.
+/// Full: `BLOCKED_FULL`.
+#[map]
+pub static BLOCKED: Array<BlockedRow> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// A stack being taken on a CPU by `blocked_begin`.
+#[map]
+pub static WAITER_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// The same by `mmap_released`.
+#[map]
+pub static RELEASE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// The same by `mmap_acquired`, of a hold that is downgraded.
+#[map]
+pub static DOWNGRADE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
 /// Written by user space; the epoch also by programs.
 #[map]
 pub static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);

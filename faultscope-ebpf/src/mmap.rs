@@ -6,25 +6,26 @@
 use crate::{
     globals::{self, get},
     handoff,
-    identify::owner,
-    maps::{MMAP, MMAP_LAST, SCRATCH},
+    identify::{Scratch, are_chains_wanted, owner, take_chain},
+    maps::{DOWNGRADE_SCRATCH, MMAP, MMAP_LAST, RELEASE_SCRATCH, SCRATCH},
     record::{add, cpu, exchange, lose, mix, raise, totals},
-    thread::{self, Context},
+    thread::{self, Context, Special},
 };
 use aya_ebpf::{
     helpers::{bpf_ktime_get_ns, generated::bpf_task_pt_regs},
     macros::btf_tracepoint,
-    maps::Array,
     programs::BtfTracePointContext,
 };
 use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
-    lock::{DEPTH, DISTANCES, FRAMES},
+    cpu::CpuRow,
+    lock::{DEPTH, DISTANCES},
     loss,
     mmap::{
-        EXIT, KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SLOW_TAKE_NS,
+        EXIT, KERNEL_THREAD, MMAP_PROBES, MMAP_SLOTS, MmapKey, MmapRow, NO_SYSCALL, SITE_EVERY,
+        SLOW_TAKE_NS,
     },
-    thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE},
+    thread::{COUNTED, DOWNGRADED, MmapHold, Pending, READ, ThreadRow, WRITE, Waited},
 };
 
 /// Offset of `orig_ax` in pt_regs (arch/x86/include/asm/ptrace.h).
@@ -42,22 +43,22 @@ fn mmap_start_memcg(ctx: BtfTracePointContext) -> i32 {
 
 #[btf_tracepoint(function = "mmap_lock_acquire_returned")]
 fn mmap_acquired(ctx: BtfTracePointContext) -> i32 {
-    acquired(ctx.arg(0), ctx.arg(1), ctx.arg(2))
+    acquired(&ctx, ctx.arg(0), ctx.arg(1), ctx.arg(2))
 }
 
 #[btf_tracepoint(function = "mmap_lock_acquire_returned")]
 fn mmap_acquired_memcg(ctx: BtfTracePointContext) -> i32 {
-    acquired(ctx.arg(0), ctx.arg(2), ctx.arg(3))
+    acquired(&ctx, ctx.arg(0), ctx.arg(2), ctx.arg(3))
 }
 
 #[btf_tracepoint(function = "mmap_lock_released")]
 fn mmap_released(ctx: BtfTracePointContext) -> i32 {
-    released(ctx.arg(0), ctx.arg(1))
+    released(&ctx, ctx.arg(0), ctx.arg(1))
 }
 
 #[btf_tracepoint(function = "mmap_lock_released")]
 fn mmap_released_memcg(ctx: BtfTracePointContext) -> i32 {
-    released(ctx.arg(0), ctx.arg(2))
+    released(&ctx, ctx.arg(0), ctx.arg(2))
 }
 
 #[inline(always)]
@@ -76,7 +77,7 @@ pub fn launder(pointer: *const u8) -> u64 {
 /// The same through a scratch of the caller's own, for programs that may
 /// interrupt another one.
 #[inline(always)]
-pub fn launder_in(scratch: &'static Array<[u64; FRAMES]>, pointer: *const u8) -> u64 {
+pub fn launder_in(scratch: &'static Scratch, pointer: *const u8) -> u64 {
     let Some(scratch) = scratch.get_ptr_mut(cpu()) else {
         return 0;
     };
@@ -88,17 +89,27 @@ pub fn launder_in(scratch: &'static Array<[u64; FRAMES]>, pointer: *const u8) ->
     }
 }
 
+/// The same by way of the thread's own record, which is at hand.
+#[inline(always)]
+fn plain(pending: &mut Pending, pointer: *const u8) -> u64 {
+    // SAFETY: a word of a live map value that only the running thread uses.
+    unsafe {
+        write_volatile(&raw mut pending.mm, pointer as u64);
+        read_volatile(&raw const pending.mm)
+    }
+}
+
 /// System call the running task is in.
 #[inline(always)]
 pub fn syscall() -> i32 {
-    if thread::is_kernel_thread() {
-        return KERNEL_THREAD;
-    }
-    if thread::is_exiting() {
-        return EXIT;
+    let task = thread::task();
+    match thread::special(task) {
+        Special::KernelThread => return KERNEL_THREAD,
+        Special::Exiting => return EXIT,
+        Special::No => {}
     }
     // SAFETY: the helper takes the running task.
-    let regs = unsafe { bpf_task_pt_regs(thread::task() as *mut _) } as *const u8;
+    let regs = unsafe { bpf_task_pt_regs(task as *mut _) } as *const u8;
     // SAFETY: the verifier checks the load against pt_regs.
     let nr = unsafe { read_volatile(regs.add(REGS_ORIG_AX).cast::<i64>()) };
     // Exceptions store -1 there (arch/x86/entry/entry_64.S).
@@ -108,7 +119,6 @@ pub fn syscall() -> i32 {
 #[inline(always)]
 fn start(mm: *const u8, is_write: u64) -> i32 {
     let asked_ns = now();
-    let mm = launder(mm);
     // Nobody asks for it for write where it may not sleep; a read may be a
     // trylock in an interrupt.
     let context = if is_write & 0xff != 0 {
@@ -116,8 +126,8 @@ fn start(mm: *const u8, is_write: u64) -> i32 {
     } else {
         Context::Atomic
     };
-    let _ = thread::row(context);
-    if let Some(pending) = thread::pending() {
+    if let (_, Some(pending)) = thread::row_and_pending(context) {
+        let mm = plain(pending, mm);
         let mode = if is_write & 0xff != 0 { WRITE } else { READ };
         push(
             pending,
@@ -136,7 +146,8 @@ fn hold(mm: u64, asked_ns: u64, had_ns: u64, mode: u32, syscall: i32, distance: 
         mode,
         syscall,
         distance,
-        _pad: 0,
+        is_waited: 0,
+        number: 0,
     }
 }
 
@@ -152,7 +163,11 @@ fn push(pending: &mut Pending, entry: MmapHold) {
         depth = DEPTH as u64 - 1;
     }
     let index = depth & get(&globals::M3);
-    pending.mmap[index as usize] = entry;
+    pending.mmap_number += 1;
+    pending.mmap[index as usize] = MmapHold {
+        number: pending.mmap_number,
+        ..entry
+    };
     pending.mmap_depth = depth + 1;
 }
 
@@ -169,7 +184,7 @@ fn trim(pending: &mut Pending) {
 }
 
 /// Calls `$body` with the topmost entry for which `$test` holds.
-macro_rules! topmost {
+macro_rules! find_topmost {
     ($pending:expr, |$entry:ident| $test:expr, $body:block) => {
         'search: {
             for i in (0..DEPTH).rev() {
@@ -184,16 +199,20 @@ macro_rules! topmost {
         }
     };
 }
+pub(crate) use find_topmost as topmost;
 
 #[inline(always)]
-fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
+fn acquired(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64, success: u64) -> i32 {
     let had_ns = now();
-    let mm = launder(mm);
     let cpu = cpu();
     let side = (is_write & 1) as usize;
     let Some(totals) = totals(cpu) else { return 0 };
-    let row = thread::row(Context::Atomic);
-    let Some(pending) = thread::pending() else {
+    let (row, pending) = match thread::present_and_pending() {
+        // Who asked was identified then.
+        (row, Some(pending)) if pending.mmap_depth != 0 => (row, Some(pending)),
+        _ => thread::row_and_pending(Context::Atomic),
+    };
+    let Some(pending) = pending else {
         if success & 0xff != 0 {
             totals.mmap_taken[side] += 1;
             if thread::tid() != 0 {
@@ -204,6 +223,7 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
         }
         return 0;
     };
+    let mm = plain(pending, mm);
     if success & 0xff == 0 {
         totals.mmap_failed[side] += 1;
         failed(pending, row, mm, side);
@@ -214,7 +234,7 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
         |e| e.mm == mm && e.had_ns == 0 && e.mode as usize == side,
         {
             e.had_ns = had_ns;
-            e.distance = distance(mm, side, e.syscall, cpu);
+            e.distance = distance(totals, mm, side, e.syscall, cpu);
             had_ns - e.asked_ns
         }
     );
@@ -238,6 +258,7 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
                 e.mode = DOWNGRADED;
                 e.asked_ns = 0;
                 e.had_ns = had_ns;
+                e.is_waited = 0;
                 closed
             }
         );
@@ -245,7 +266,8 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
             totals.mmap_downgraded += 1;
             let hold_ns = had_ns - closed.had_ns;
             totals.mmap_hold_ns[1] += hold_ns;
-            account(row, &closed, hold_ns, true);
+            let found = account(row, &closed, hold_ns, true);
+            leave(ctx, &DOWNGRADE_SCRATCH, pending, &closed, found);
             return 0;
         }
     }
@@ -256,22 +278,20 @@ fn acquired(mm: *const u8, is_write: u64, success: u64) -> i32 {
         }
     }
     let syscall = syscall();
-    let distance = distance(mm, side, syscall, cpu);
+    let distance = distance(totals, mm, side, syscall, cpu);
     push(pending, hold(mm, 0, had_ns, side as u32, syscall, distance));
     0
 }
 
 /// Distance from the previous acquisition; outside the fault path only.
 #[inline(always)]
-fn distance(mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
+fn distance(totals: &mut CpuRow, mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
     if side == 0 && (get(&globals::READ_HANDOFFS) == 0 || syscall == NO_SYSCALL) {
         return DISTANCES as u32;
     }
     let distance = handoff::note(&MMAP_LAST, mm, cpu);
     if distance >= 1 && distance <= 4 {
-        if let Some(totals) = totals(cpu) {
-            totals.mmap_handoffs += 1;
-        }
+        totals.mmap_handoffs += 1;
     }
     distance
 }
@@ -304,22 +324,18 @@ fn failed(pending: &mut Pending, row: Option<&'static mut ThreadRow>, mm: u64, s
 }
 
 #[inline(always)]
-fn totals_here() -> Option<&'static mut faultscope_common::cpu::CpuRow> {
-    totals(cpu())
-}
-
-#[inline(always)]
-fn released(mm: *const u8, is_write: u64) -> i32 {
+fn released(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64) -> i32 {
     let given_ns = now();
-    let mm = launder(mm);
     let side = (is_write & 1) as usize;
-    let Some(totals) = totals_here() else {
+    let Some(totals) = totals(cpu()) else {
         return 0;
     };
-    let Some(pending) = thread::pending() else {
+    let (row, pending) = thread::present_and_pending();
+    let Some(pending) = pending else {
         totals.mmap_unpaired += 1;
         return 0;
     };
+    let mm = plain(pending, mm);
     let wanted = |mode: u32| (mode == WRITE) == (side == 1);
     let closed = topmost!(
         pending,
@@ -337,8 +353,49 @@ fn released(mm: *const u8, is_write: u64) -> i32 {
     trim(pending);
     let hold_ns = given_ns - closed.had_ns;
     totals.mmap_hold_ns[side] += hold_ns;
-    account(thread::present(), &closed, hold_ns, false);
+    let found = account(row, &closed, hold_ns, false);
+    leave(ctx, &RELEASE_SCRATCH, pending, &closed, found);
     0
+}
+
+/// Leaves the call chain of a hold that somebody waits for, and of one hold of
+/// [`SITE_EVERY`] while call chains are shown. The lock is not given back yet, so
+/// whoever waits for it finds the chain.
+#[inline(always)]
+fn leave(
+    ctx: &BtfTracePointContext,
+    scratch: &'static Scratch,
+    pending: &mut Pending,
+    closed: &MmapHold,
+    found: Option<*mut MmapRow>,
+) {
+    let is_sampled = match found {
+        Some(row) => {
+            // SAFETY: a live map value; a plain read.
+            let holds = unsafe { read_volatile(&raw const (*row).holds) };
+            holds & (SITE_EVERY - 1) == 1
+        }
+        None => false,
+    };
+    if (closed.is_waited == 0 && !is_sampled) || !are_chains_wanted() {
+        return;
+    }
+    let Some(frames) = scratch.get_ptr_mut(cpu()) else {
+        return;
+    };
+    let site = take_chain(ctx, frames);
+    if closed.is_waited != 0 {
+        let index = pending.waited_count & get(&globals::M3);
+        pending.waited_count += 1;
+        pending.waited[index as usize] = Waited {
+            number: closed.number as u32,
+            site,
+        };
+    }
+    if let Some(row) = found {
+        // SAFETY: a live map value; whichever sample comes last is as good as another.
+        unsafe { write_volatile(&raw mut (*row).site, site) };
+    }
 }
 
 #[inline(always)]
@@ -392,19 +449,22 @@ fn find(key: &MmapKey) -> Option<*mut MmapRow> {
 
 /// Adds an ended hold (or the write part of a downgraded one) to its rows.
 #[inline(always)]
-fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64, downgrade: bool) {
+fn account(
+    row: Option<&'static mut ThreadRow>,
+    closed: &MmapHold,
+    hold_ns: u64,
+    downgrade: bool,
+) -> Option<*mut MmapRow> {
     let side = usize::from(closed.mode == WRITE);
     let Some(row) = row else {
         lose(loss::THREAD_COLLISION, 1);
-        return;
+        return None;
     };
     if row.flags & COUNTED == 0 {
-        return;
+        return None;
     }
     row.columns.mmap_hold_ns[side] += hold_ns;
-    let Some(found) = find(&key(row, closed.mm, closed.syscall, side)) else {
-        return;
-    };
+    let found = find(&key(row, closed.mm, closed.syscall, side))?;
     if closed.mode == WRITE {
         // Before the lock is given back or downgraded (include/linux/mmap_lock.h):
         // nobody else can be in a write row of this mm.
@@ -412,6 +472,7 @@ fn account(row: Option<&'static mut ThreadRow>, closed: &MmapHold, hold_ns: u64,
     } else {
         bump::<false>(found, closed, hold_ns, downgrade);
     }
+    Some(found)
 }
 
 /// Adds an ended hold to its row; with plain adds where the row is ours alone.

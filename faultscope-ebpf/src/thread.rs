@@ -43,10 +43,27 @@ pub fn tid() -> u64 {
     bpf_get_current_pid_tgid() & 0xffff_ffff
 }
 
-/// Whether the running task is a kernel thread.
+/// What keeps a task from being in a system call of its own.
+pub enum Special {
+    /// It has none.
+    KernelThread,
+    /// It is past `exit_signals`, whatever call it died in.
+    Exiting,
+    /// Nothing.
+    No,
+}
+
+/// Tells tasks that are not in a system call of their own.
 #[inline(always)]
-pub fn is_kernel_thread() -> bool {
-    member::<u32>(task(), &globals::OFF_TASK_FLAGS).unwrap_or(0) & PF_KTHREAD != 0
+pub fn special(task: *const u8) -> Special {
+    let flags = member::<u32>(task, &globals::OFF_TASK_FLAGS).unwrap_or(0);
+    if flags & (PF_KTHREAD | PF_EXITING) == 0 {
+        Special::No
+    } else if flags & PF_KTHREAD != 0 {
+        Special::KernelThread
+    } else {
+        Special::Exiting
+    }
 }
 
 /// Whether the running thread is past `exit_signals`.
@@ -92,6 +109,16 @@ fn is_same_life(row: &ThreadRow, task: *const u8, pid_tgid: u64) -> bool {
         && row.exec_and_tgid == exec_and_tgid(task, pid_tgid)
 }
 
+/// Whether the row is the running thread's and its cached identity holds.
+#[inline(always)]
+fn is_current(row: &ThreadRow, epoch: u64, pid_tgid: u64) -> bool {
+    let task = task();
+    row.tag == pid_tgid & 0xffff_ffff
+        && row.css_set == member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0)
+        && row.epoch == epoch
+        && is_same_life(row, task, pid_tgid)
+}
+
 /// The row of a thread in either map: the running one's, or one that is gone.
 #[inline(always)]
 pub fn of(tid: u64) -> Option<&'static mut ThreadRow> {
@@ -127,18 +154,59 @@ pub fn row_and_window(context: Context) -> Option<(&'static mut ThreadRow, u64)>
     if tid == 0 {
         return None;
     }
-    let task = task();
     let row = THREADS.get_ptr_mut(slot(tid))?;
     // SAFETY: a live map value; all words are plain integers.
     let found = unsafe { &mut *row };
-    if found.tag == tid
-        && found.css_set == member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0)
-        && found.epoch == epoch
-        && is_same_life(found, task, pid_tgid)
-    {
+    if is_current(found, epoch, pid_tgid) {
         return Some((found, window));
     }
     slow(row, pid_tgid, context == Context::MaySleep).map(|row| (row, window))
+}
+
+/// The row as [`row`] gives it, and what [`pending`] gives, with one look-up of the slot.
+#[inline(always)]
+pub fn row_and_pending(
+    context: Context,
+) -> (
+    Option<&'static mut ThreadRow>,
+    Option<&'static mut Pending>,
+) {
+    let epoch = control().0;
+    let pid_tgid = bpf_get_current_pid_tgid();
+    let tid = pid_tgid & 0xffff_ffff;
+    let Some(row) = THREADS.get_ptr_mut(slot(tid)) else {
+        return (None, None);
+    };
+    if tid == 0 {
+        return (None, None);
+    }
+    // SAFETY: a live map value; all words are plain integers.
+    let found = unsafe { &mut *row };
+    let found = if is_current(found, epoch, pid_tgid) {
+        Some(found)
+    } else {
+        slow(row, pid_tgid, context == Context::MaySleep)
+    };
+    (found, pending_at(row, tid))
+}
+
+/// The row as [`present`] gives it, and what [`pending`] gives, with one look-up of the slot.
+#[inline(always)]
+pub fn present_and_pending() -> (
+    Option<&'static mut ThreadRow>,
+    Option<&'static mut Pending>,
+) {
+    let tid = tid();
+    let Some(row) = THREADS.get_ptr_mut(slot(tid)) else {
+        return (None, None);
+    };
+    match pending_at(row, tid) {
+        // SAFETY: a live map value.
+        Some(pending) => (Some(unsafe { &mut *row }), Some(pending)),
+        None if tid == 0 => (None, None),
+        // SAFETY: as above.
+        None => (OVERFLOW.get_ptr_mut(&tid).map(|p| unsafe { &mut *p }), None),
+    }
 }
 
 /// The running thread's row as it stands, without claim or change of identity.
@@ -151,17 +219,39 @@ pub fn present() -> Option<&'static mut ThreadRow> {
     of(tid)
 }
 
+/// Another thread's row in the array; `None` if its slot is not its own.
+#[inline(always)]
+pub fn row_of(tid: u64) -> Option<*mut ThreadRow> {
+    let row = THREADS.get_ptr_mut(slot(tid))?;
+    // SAFETY: a live map value.
+    if tid == 0 || unsafe { read_volatile(&raw const (*row).tag) } != tid {
+        return None;
+    }
+    Some(row)
+}
+
+/// What another thread has begun and not ended; `None` if it has no slot.
+#[inline(always)]
+pub fn pending_of(tid: u64) -> Option<*mut Pending> {
+    row_of(tid)?;
+    PENDING.get_ptr_mut(slot(tid))
+}
+
 /// What the running thread has begun and not ended; `None` if its slot belongs
 /// to another thread.
 #[inline(always)]
 pub fn pending() -> Option<&'static mut Pending> {
     let tid = tid();
-    let row = THREADS.get_ptr_mut(slot(tid))?;
+    pending_at(THREADS.get_ptr_mut(slot(tid))?, tid)
+}
+
+#[inline(always)]
+fn pending_at(row: *mut ThreadRow, tid: u64) -> Option<&'static mut Pending> {
     // SAFETY: a live map value.
     if tid == 0 || unsafe { (*row).tag } != tid {
         return None;
     }
-    // SAFETY: the slot's owner is the running thread, the only writer.
+    // SAFETY: the slot's owner is the running thread, the only writer but for marks.
     PENDING.get_ptr_mut(slot(tid)).map(|p| unsafe { &mut *p })
 }
 
@@ -180,6 +270,7 @@ fn slow(row: *mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Option<&'static 
                     write_volatile(&raw mut (*p).mmap_depth, 0);
                     write_volatile(&raw mut (*p).sleep_depth, 0);
                     write_volatile(&raw mut (*p).madvise_start_ns, 0);
+                    write_volatile(&raw mut (*p).blocked.lock, 0);
                 }
             }
             identify(row, pid_tgid);

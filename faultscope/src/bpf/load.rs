@@ -60,6 +60,8 @@ pub struct Sizes {
     pub hold_rows: u32,
     /// Rows of threads while the fault-latency programs run, a power of two.
     pub mm_threads: u32,
+    /// Rows per CPU of mmap_lock waiters and holders, a power of two.
+    pub blocked_rows: u32,
 }
 
 impl Sizes {
@@ -90,6 +92,7 @@ impl Sizes {
             madvise: 4096,
             hold_rows: power(((4_u32 << 20) / 384 / cpus.max(1)).clamp(16, 256)),
             mm_threads: 8192,
+            blocked_rows: power(rows_budget.clamp(64, 512)),
         }
     }
 }
@@ -121,6 +124,7 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         ("HOLD_ROWS", u64::from(sizes.hold_rows)),
         ("RELEASE_SAMPLE", RELEASE_SAMPLE),
         ("MM_THREAD_MASK", u64::from(sizes.mm_threads) - 1),
+        ("BLOCKED_ROWS", u64::from(sizes.blocked_rows)),
         (ABI_SYMBOL, 1),
     ];
     for (name, value) in own.iter().chain(globals) {
@@ -144,6 +148,10 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::MADVISE, sizes.madvise),
         (map::MM_PATHS, sizes.cpus * mm_fault::ROWS),
         (map::MM_THREADS, sizes.mm_threads),
+        (map::BLOCKED, sizes.blocked_rows * sizes.cpus),
+        (map::WAITER_SCRATCH, sizes.cpus),
+        (map::RELEASE_SCRATCH, sizes.cpus),
+        (map::DOWNGRADE_SCRATCH, sizes.cpus),
         (map::BUDGET_CLOCK, sizes.cpus),
         (map::BUDGET_SCRATCH, sizes.cpus),
         (map::BUDGET_HITS, budget::SLOTS * sizes.cpus),
@@ -188,6 +196,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use faultscope_common::{
+        blocked::BlockedRow,
         budget::{ChainRow, ClockRow, Scratch},
         cpu::CpuRow,
         lock::LockRow,
@@ -202,6 +211,7 @@ mod tests {
             + s.lock_rows as usize * s.cpus as usize * size_of::<LockRow>()
             + s.cpus as usize * (size_of::<CpuRow>() + size_of::<LruRow>())
             + s.hold_rows as usize * s.cpus as usize * size_of::<HoldRow>()
+            + s.blocked_rows as usize * s.cpus as usize * size_of::<BlockedRow>()
             + s.spaces as usize * 96
             + (s.cpus * mm_fault::ROWS) as usize * size_of::<PathRow>()
             + s.mm_threads as usize * size_of::<MmThreadRow>()
@@ -211,7 +221,8 @@ mod tests {
 
     #[test]
     fn the_defaults_fit_a_256_mib_limit_at_512_cpus() {
-        assert!(bytes(Sizes::for_machine(512, 100_000)) < 128 << 20);
+        let big = bytes(Sizes::for_machine(512, 100_000));
+        assert!(big < 128 << 20, "{big}");
         assert!(bytes(Sizes::for_machine(2, 200)) < 40 << 20);
     }
 
@@ -243,7 +254,9 @@ mod tests {
             for threads in [0, 1, 20_000, 1_000_000] {
                 let s = Sizes::for_machine(cpus, threads);
                 assert!(
-                    s.threads.is_power_of_two() && s.lock_rows.is_power_of_two(),
+                    s.threads.is_power_of_two()
+                        && s.lock_rows.is_power_of_two()
+                        && s.blocked_rows.is_power_of_two(),
                     "{s:?}"
                 );
             }

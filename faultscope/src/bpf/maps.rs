@@ -11,6 +11,7 @@ use aya::{
 use bytemuck::Pod;
 use faultscope_common::{
     abi::{STACK_SLOTS, map},
+    blocked::BlockedRow,
     budget::{self, ChainRow, ClockRow, Code},
     config::Control,
     cpu::CpuRow,
@@ -95,6 +96,8 @@ pub struct Maps {
     pub stacks: Table<StackRow>,
     /// Exact spinlock waits by CPU.
     pub slow: Table<SlowRow>,
+    /// mmap_lock waiters and holders.
+    pub blocked: Table<BlockedRow>,
     /// madvise rows.
     pub madvise: Hash<MadviseKey, MadviseRow>,
     /// LRU totals by CPU.
@@ -136,6 +139,7 @@ impl Maps {
             locks: table(ebpf, map::LOCKS, sizes.lock_rows * sizes.cpus)?,
             stacks: table(ebpf, map::STACKS, STACK_SLOTS)?,
             slow: table(ebpf, map::SLOW, sizes.cpus)?,
+            blocked: table(ebpf, map::BLOCKED, sizes.blocked_rows * sizes.cpus)?,
             madvise: hash(ebpf, map::MADVISE, sizes.madvise)?,
             lru: table(ebpf, map::LRU, sizes.cpus)?,
             lru_holds: table(ebpf, map::LRU_HOLDS, sizes.hold_rows * sizes.cpus)?,

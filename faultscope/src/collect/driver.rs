@@ -1,8 +1,8 @@
 //! One tick: every collector fills one `Delta`.
 
 use super::{
-    budget::Budgets, lru::Lru, machine::Machine, mm_faults::MmFaults, names::Names,
-    slowpath::Slowpath, tables::Tables, threads::Threads,
+    blocked::BlockedTable, budget::Budgets, lru::Lru, machine::Machine, mm_faults::MmFaults,
+    names::Names, slowpath::Slowpath, tables::Tables, threads::Threads,
 };
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
@@ -65,6 +65,7 @@ pub struct Collector {
     lru: Lru,
     slowpath: Slowpath,
     budgets: Budgets,
+    blocked: BlockedTable,
     machine: Machine,
     mm_faults: MmFaults,
     names: Names,
@@ -105,6 +106,7 @@ impl Collector {
             slowpath: Slowpath::default(),
             budgets: Budgets::default(),
             root: settings.root.clone(),
+            blocked: BlockedTable::default(),
             places: settings.places,
             stats: BTreeMap::new(),
             statistics: None,
@@ -200,6 +202,7 @@ impl Collector {
         if SLOWPATH.iter().any(|name| self.programs.is_attached(name)) {
             self.slowpath.collect(&self.maps, &mut delta);
         }
+        self.blocked.read(&self.maps, &mut delta);
         self.tables
             .madvise(&mut self.maps, &mut delta)
             .context("reading madvise rows from the BPF maps")?;
@@ -320,6 +323,7 @@ impl Collector {
             ),
             row(map::LRU_HOLDS, self.lru.hold_rows, sizes.hold_rows),
             row(map::BUDGET_CHAINS, self.budgets.rows(), SLOTS),
+            row(map::BLOCKED, self.blocked.fill, sizes.blocked_rows),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
             row(map::MM_THREADS, self.mm_faults.rows, sizes.mm_threads),
         ];

@@ -3,6 +3,7 @@
 //! Increments are taken row by row, so that exits, execs and cgroup moves
 //! between two reads neither lose nor double an event. Wire types stop here.
 
+mod blocked;
 mod budget;
 mod driver;
 mod loss;

@@ -84,6 +84,12 @@ impl Names {
             .iter()
             .flat_map(|(id, taker)| [id.tgid, taker.owner])
             .chain(delta.locks.keys().map(|lock| lock.owner))
+            .chain(
+                delta
+                    .blocked
+                    .keys()
+                    .flat_map(|id| [id.tgid, id.holder, id.owner]),
+            )
             .chain(delta.madvise.keys().map(|id| id.tgid))
             .chain(delta.process_passes.keys().copied())
             .chain(
@@ -134,6 +140,13 @@ impl Names {
             .locks
             .keys()
             .map(|lock| lock.stack)
+            .chain(
+                delta
+                    .blocked
+                    .keys()
+                    .flat_map(|id| [id.site, id.holder_site]),
+            )
+            .chain(delta.takers.values().map(|taker| taker.site))
             .filter(|stack| *stack != 0 && !self.chains.contains_key(stack))
             .collect::<BTreeSet<u32>>()
             .into_iter()

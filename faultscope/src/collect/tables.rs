@@ -225,6 +225,7 @@ fn add_taker(row: &MmapRow, before: Option<&MmapRow>, delta: &mut Delta) {
     let old = before.unwrap_or(&zero);
     let taker: &mut Taker = delta.takers.entry(taker_id(&row.key)).or_default();
     taker.owner = row.owner;
+    taker.site = row.site;
     taker.taken += row.taken - old.taken;
     taker.downgraded += row.downgraded - old.downgraded;
     taker.failed += row.failed - old.failed;

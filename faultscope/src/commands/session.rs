@@ -187,7 +187,10 @@ impl Session {
             self.whole.retain(|set| wanted.contains(set));
             self.tell_places();
         }
-        let is_locks = matches!(table, TableId::Locks | TableId::LockSites);
+        let is_locks = matches!(
+            table,
+            TableId::Locks | TableId::LockSites | TableId::LockHolders | TableId::LockBlocked
+        );
         self.collector.set_stacks(is_locks);
         self.collector.set_sharing(table == TableId::AddressSpaces);
         self.no_budget = self
@@ -296,6 +299,7 @@ impl Session {
             (Set::Latency, "fault_latency", "faults"),
             (Set::Latency, "fault_backing", "faults"),
             (Set::Latency, "fault_pages", "faults"),
+            (Set::Blocked, "blocked", "blocked"),
             (Set::Budget, "fault_budget", "budget"),
         ] {
             if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
@@ -350,6 +354,7 @@ fn sets(table: TableId) -> &'static [Set] {
         | TableId::FaultLatency
         | TableId::FaultProcesses
         | TableId::FaultCpus => &[Set::Latency],
+        TableId::LockBlocked => &[Set::Blocked],
         TableId::Budget => &[Set::Budget],
         _ => &[],
     }

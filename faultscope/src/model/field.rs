@@ -209,6 +209,20 @@ fields! {
     LRU_HOLD_MAX_NS = "lru_hold_max_ns" "MAX EVER" Ns Gauge 4 "lru_lock_hold" "Longest hold or region since attach.";
     LRU_HOLD_P99_NS = "lru_hold_p99_ns" "P99 HELD" Ns Gauge 4 "lru_lock_hold" "99th percentile of the holds or regions of the interval (log-linear buckets, error at most 25 %).";
 
+    WAITER = "waiter" "WAITER" None Key 0 "" "Process that waited.";
+    WAITER_CALL = "waiter_syscall" "BY" None Key 2 "" "System call the waiter was in; `fault` outside system calls.";
+    WAITER_SITE = "waiter_site" "WAITS AT" None Key 4 "" "First kernel function outside the lock code where it waited.";
+    BLOCKER = "holder" "HELD BY" None Key 0 "" "Process that held the lock when the waiter arrived; absent where the kernel does not tell.";
+    BLOCKER_THREAD = "holder_thread" "THREAD" None Key 5 "" "Name of the holding thread.";
+    BLOCKER_MODE = "held_for" "HELD FOR" None Key 1 "" "write; read: by the thread named, maybe with others; readers: for read by threads the kernel does not name; changing hands.";
+    BLOCKER_CALL = "holder_syscall" "HOLDER BY" None Key 1 "" "System call of the hold; `fault` outside system calls.";
+    BLOCKER_SITE = "holder_site" "HOLDER AT" None Key 2 "" "First kernel function outside the lock code where the hold ended; absent if it had not before the waiter went on.";
+    SAMPLED_SITE = "hold_site" "CALL SITE" None Gauge 4 "mmap_lock" "First kernel function outside the lock code where a hold ended: the latest of 1 in 64 holds of the row, and of those somebody waited for while `blocked` was shown.";
+    BLOCKED_WAITS = "blocked_waits" "WAITS" Events Counter 1 "blocked" "Contended waits for mmap_lock that ended in the interval.";
+    BLOCKED_NS = "blocked_ns" "WAIT" Ns Counter 0 "blocked" "Time waited.";
+    BLOCKED_AVG_NS = "blocked_avg_ns" "AVG" Ns Gauge 4 "blocked" "Average wait.";
+    BLOCKED_MAX_NS = "blocked_max_ns" "MAX EVER" Ns Gauge 3 "blocked" "Longest wait since attach.";
+
     ADVICE = "advice" "ADVICE" None Key 0 "" "Advice as in madvise(2).";
     CALL = "call" "CALL" None Key 3 "" "madvise or process_madvise.";
     CALLS = "calls" "CALLS" Events Counter 0 "madvise" "Calls that returned in the interval.";
@@ -398,6 +412,7 @@ pub static HOLDERS: &[&Field] = &[
     &OWNER,
     &SYSCALL,
     &MODE,
+    &SAMPLED_SITE,
     &ACQUISITIONS,
     &HOLD_NS,
     &HOLD_AVG_NS,
@@ -413,6 +428,23 @@ pub static HOLDERS: &[&Field] = &[
     &HANDOFF_LLC,
     &HANDOFF_NODE,
     &HANDOFF_REMOTE,
+];
+/// Columns of the table of mmap_lock waiters and holders.
+pub static BLOCKED: &[&Field] = &[
+    &WAITER,
+    &MODE,
+    &WAITER_CALL,
+    &WAITER_SITE,
+    &BLOCKER,
+    &BLOCKER_THREAD,
+    &BLOCKER_MODE,
+    &BLOCKER_CALL,
+    &BLOCKER_SITE,
+    &OWNER,
+    &BLOCKED_WAITS,
+    &BLOCKED_NS,
+    &BLOCKED_AVG_NS,
+    &BLOCKED_MAX_NS,
 ];
 /// Columns of the call-site table.
 pub static SITES: &[&Field] = &[

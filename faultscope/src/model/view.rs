@@ -74,6 +74,8 @@ tables! {
         "Which process waited, and in which memory cgroup it runs.";
     LruHolds, "lru_holds", Locks, "lru_lock holds", field::LRU_HOLD_FIELDS, "lru_hold_ns",
         "How long lru_lock is held: by region, and exactly with --probe hold_release.";
+    LockBlocked, "blocked", Locks, "Who blocks whom", field::BLOCKED, "blocked_ns",
+        "Contended waits for mmap_lock with who held it when the waiter arrived, and from which call site.";
     Madvise, "madvise", Madvise, "madvise", field::MADVISE, "calls",
         "madvise and process_madvise by process and advice.";
     Programs, "self", Own, "Self: programs", field::PROGRAMS, "runs",

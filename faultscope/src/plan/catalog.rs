@@ -27,13 +27,15 @@ pub enum Set {
     Refaults,
     /// While a view or recording shows where fault time goes.
     Budget,
+    /// While a view or recording shows whom waits for mmap_lock were for.
+    Blocked,
     /// For a moment at the start.
     Learn,
 }
 
 impl Set {
     /// Every set.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Core,
         Self::Lru,
         Self::Rss,
@@ -44,6 +46,7 @@ impl Set {
         Self::ExactHolds,
         Self::Refaults,
         Self::Budget,
+        Self::Blocked,
         Self::Learn,
     ];
 }
@@ -199,6 +202,21 @@ const ROW_AND_DISABLED: &[&str] = &[
     "OFF_TASK_LEADER",
     "OFF_TASK_FLAGS",
     "OFF_TASK_PF_DISABLED",
+];
+
+/// [`ROW`], and what names the holder of an mmap_lock.
+const ROW_AND_OWNER: &[&str] = &[
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_START",
+    "OFF_TASK_EXEC_ID",
+    "OFF_TASK_MM",
+    "OFF_TASK_LEADER",
+    "OFF_TASK_FLAGS",
+    "OFF_TASK_PID",
+    "OFF_TASK_TGID",
+    "OFF_MM_LOCK",
+    "OFF_RWSEM_OWNER",
+    "SIZE_RWSEM",
 ];
 
 /// Members on the way from a task to the id of its memory cgroup.
@@ -414,6 +432,10 @@ probes! {
     spin_slowpath_pv_begin: "exact_spin_waits" Slowpath "paravirtual slow path" 0,
         function(FunctionAt::Entry, PV_SLOWPATH), Wait, ROW, &[], "",
         "Begins a spinlock wait at the entry of the paravirtual slow path.";
+    blocked_end: "blocked" Blocked "blocked" 0, tp("contention_end", &[2]), Wait, ROW_AND_OWNER, MMAP, "",
+        "Ends a contended wait for an mmap_lock and adds it to the row of waiter and holder.";
+    blocked_begin: "blocked" Blocked "blocked" 0, tp("contention_begin", &[2]), Wait, ROW_AND_OWNER, MMAP, "",
+        "Begins a contended wait for an mmap_lock and finds out who holds it.";
 
     lru_insertion: "lru" Lru "LRU insertions" 0, tp("mm_lru_insertion", &[]), Counter, &[], &[], "",
         "Counts folios put on an LRU list, on the CPU that drains.";

@@ -10,8 +10,9 @@ use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
 
 /// Globals that are no member offset of [`OFFSETS`]: derived offsets, sizes, numbers, switches.
-pub(super) const DERIVED: [&str; 10] = [
+pub(super) const DERIVED: [&str; 11] = [
     "OFF_PAGE_PTL",
+    "OFF_RWSEM_OWNER",
     "SIZE_RWSEM",
     "SIZE_PAGE",
     "MEMCG_SUBSYS",
@@ -93,6 +94,10 @@ fn derived(btf: &Btf, global: &str) -> Option<u32> {
                 .or_else(|| btf.member_offset("page", "ptl"));
             offset.filter(|_| is_inline)
         }
+        // With PREEMPT_RT an rwsem is an rt_mutex and a count of readers (include/linux/rwbase_rt.h).
+        "OFF_RWSEM_OWNER" => btf
+            .member_offset("rw_semaphore", "owner")
+            .or_else(|| btf.member_offset("rw_semaphore", "rwbase.rtmutex.owner")),
         "SIZE_RWSEM" => btf.size_of("rw_semaphore"),
         // The program masks with it.
         "SIZE_PAGE" => btf.size_of("page").filter(|size| size.is_power_of_two()),

@@ -34,6 +34,10 @@ pub static SIGNALS: &[Signal] = &[
         "contention",
         "Contended waits for kernel locks with the lock's identity.",
     ),
+    traced(
+        "blocked",
+        "Contended waits for mmap_lock with who held it when the waiter arrived, and from which call site.",
+    ),
     Signal {
         id: "exact_spin_waits",
         description: "Every contended spinlock wait.",

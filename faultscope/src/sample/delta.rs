@@ -1,6 +1,7 @@
 //! What happened in one interval, by every scope.
 
 use super::{
+    blocked::{BlockedId, BlockedWaits},
     budget::Budget,
     counters::{Counters, DISTANCES, LOCK_CLASSES},
     histogram::Histogram,
@@ -320,6 +321,8 @@ pub struct Taker {
     pub hold_max_ns: u64,
     /// Handoffs by distance.
     pub handoffs: [u64; DISTANCES],
+    /// Call chain slot + 1 of where the latest sampled hold ended, 0 none.
+    pub site: u32,
 }
 
 /// Identity of a contended lock or call site.
@@ -493,6 +496,8 @@ pub struct Delta {
     pub symbols_refused: Option<String>,
     /// Exact spinlock waits; `None` while the tracepoint alone counts them.
     pub spin_waits: Option<SpinWaits>,
+    /// Contended waits for mmap_lock by waiter and holder.
+    pub blocked: HashMap<BlockedId, BlockedWaits>,
     /// Call chains by slot + 1.
     pub chains: Arc<HashMap<u32, CallChain>>,
     /// `folio_batch_move_lru` by name of the move function.

@@ -1,6 +1,7 @@
 //! Increments over one interval, and the arithmetic on them. Pure data: no I/O,
 //! no clock, no wire types.
 
+pub mod blocked;
 pub mod budget;
 pub mod counters;
 pub mod delta;

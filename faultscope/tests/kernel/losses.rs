@@ -17,7 +17,7 @@ use faultscope::export::{Format, Selection, Writer};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::model::{Context, Model, TableId};
 use faultscope::plan::{self, Plan, Request, Set, probe};
-use faultscope::sample::Scope;
+use faultscope::sample::{Scope, counters::MMAP_LOCK};
 use faultscope_common::{
     config::Control,
     loss,
@@ -67,7 +67,15 @@ impl Rig {
         let plan = plan::plan(
             &facts,
             &Request {
-                sets: [Set::Core, Set::Lru, Set::Rss, Set::Madvise, Set::Budget].into(),
+                sets: [
+                    Set::Core,
+                    Set::Lru,
+                    Set::Rss,
+                    Set::Madvise,
+                    Set::Budget,
+                    Set::Blocked,
+                ]
+                .into(),
                 ..Request::core()
             },
         );
@@ -477,6 +485,39 @@ fn waits_missing_from_the_lock_table_are_counted() {
         row.waits(),
     );
     child.finish();
+}
+
+#[test]
+fn waits_missing_from_the_table_of_holders_are_counted() {
+    let mut child = Child::start("blocked_protect", &[]);
+    let rig = Rig::new(
+        child.pid(),
+        &[
+            "mmap_released",
+            "mmap_acquired",
+            "mmap_start",
+            "contention_end",
+            "contention_begin",
+            "blocked_end",
+            "blocked_begin",
+        ],
+        |_| {},
+        |maps| {
+            for slot in 0..maps.blocked.len() {
+                maps.blocked.write_word(slot, 0, u64::MAX);
+            }
+        },
+    );
+    for _ in 0..10 {
+        child.step();
+    }
+    let model = rig.model();
+    let row = support::process(model.delta(), child.pid());
+    let waits = row[Scope::Waits(MMAP_LOCK)];
+    demand("contended waits for mmap_lock", waits, 20);
+    assert!(model.delta().blocked.is_empty(), "the table had room");
+    let lost = demand_told(&model, loss::BLOCKED_FULL);
+    demand_exactly("blocked_table_full", lost, waits);
 }
 
 #[test]

@@ -10,6 +10,7 @@
     reason = "a test prints what it saw; the harness owns the output"
 )]
 
+mod blocked;
 mod budget;
 mod faults;
 mod filters;
@@ -32,6 +33,7 @@ mod witness;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
+    blocked::ROLES,
     budget::ROLES,
     faults::ROLES,
     filters::ROLES,

@@ -10,6 +10,9 @@ struct Skip {
     reason: &'static str,
 }
 
+/// The emulator gives its CPUs many ms each, so their threads do not fault at the same time.
+const EMULATED: &str = "emulated CPUs do not fault at the same time";
+
 const SKIPS: &[Skip] = &[
     Skip {
         test: "slowpath::waits_that_nest_on_rt_are_counted_once_multi",
@@ -25,6 +28,26 @@ const SKIPS: &[Skip] = &[
         test: "latency::huge_pages_are_told",
         kernels: &[Flavour::V6_12Rt],
         reason: "transparent huge pages are not built with PREEMPT_RT",
+    },
+    Skip {
+        test: "sharing::one_faulting_thread_shares_nothing",
+        kernels: &Flavour::ALL,
+        reason: EMULATED,
+    },
+    Skip {
+        test: "sharing::two_faulting_threads_share_as_expected",
+        kernels: &Flavour::ALL,
+        reason: EMULATED,
+    },
+    Skip {
+        test: "sharing::four_faulting_threads_share_as_expected",
+        kernels: &Flavour::ALL,
+        reason: EMULATED,
+    },
+    Skip {
+        test: "sharing::uneven_shares_bound_the_handoffs",
+        kernels: &Flavour::ALL,
+        reason: EMULATED,
     },
 ];
 

@@ -126,7 +126,7 @@ impl Group {
                 Box::new(WriteFaults::new()?)
             }
             "mmap_lock" => Box::new(Mappings),
-            "contention" => {
+            "contention" | "blocked" => {
                 let online: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.is_online).collect();
                 let [.., a, b] = online.as_slice() else {
                     return Ok(Err("nobody waits for a lock on a machine with one CPU"));

@@ -56,7 +56,7 @@ fn waits(cells: Cells, lock: &Lock, is_exact: bool) -> Cells {
         )
 }
 
-fn site(delta: &Delta, stack: u32) -> Value {
+pub(super) fn site(delta: &Delta, stack: u32) -> Value {
     match delta.chains.get(&stack) {
         Some(chain) => Value::Text(chain.site.clone()),
         None if stack == 0 => Value::Absent,
@@ -195,6 +195,9 @@ pub(super) fn takers(delta: &Delta) -> Vec<Cells> {
             .entry((id.tgid, taker.owner, id.syscall, id.is_write))
             .or_default();
         sum.owner = taker.owner;
+        if taker.site != 0 {
+            sum.site = taker.site;
+        }
         sum.taken += taker.taken;
         sum.downgraded += taker.downgraded;
         sum.failed += taker.failed;
@@ -219,6 +222,7 @@ pub(super) fn takers(delta: &Delta) -> Vec<Cells> {
                 .text(&f::OWNER, process_name(delta, taker.owner))
                 .text(&f::SYSCALL, syscall::name(syscall))
                 .text(&f::MODE, if is_write { "write" } else { "read" })
+                .set(&f::SAMPLED_SITE, site(delta, taker.site))
                 .count(&f::ACQUISITIONS, taker.taken)
                 .count(&f::HOLD_NS, taker.hold_ns)
                 .set(&f::HOLD_AVG_NS, average(taker.hold_ns, taker.holds))

@@ -1,5 +1,6 @@
 //! Builds each table from the increments.
 
+mod blocked;
 mod budget;
 mod cpus;
 mod faults;
@@ -44,6 +45,7 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::Lru => lru::rows(delta, context),
         TableId::Locks => locks::locks(delta),
         TableId::LockHolders => locks::takers(delta),
+        TableId::LockBlocked => blocked::rows(delta),
         TableId::LockSites => locks::sites(delta),
         TableId::LockWaiters => locks::waiters(delta),
         TableId::LruHolds => lru::holds(delta, context),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::{Missing, Model};
+use crate::sample::blocked::{BlockedId, BlockedWaits, Held};
 use crate::sample::delta::{
     Cpu, Lock, LockId, Loss, Madvise, MadviseId, POPULATE, Passes, Process, ProcessId, Space,
     Taker, TakerId,
@@ -205,6 +206,66 @@ fn takers_name_the_process_the_call_and_the_owner() {
     assert_eq!(of("hold_avg_ns"), Value::Count(10));
     // The acquisition of unknown distance is in no ratio.
     assert_eq!(of("mmap_lock_handoff_ratio"), Value::Real(0.75));
+}
+
+#[test]
+fn a_blocked_wait_names_the_holder_and_an_unknown_one_is_absent() {
+    let mut d = delta();
+    let id = |holder_tid| BlockedId {
+        tgid: 20,
+        syscall: 10,
+        is_write: true,
+        site: 0,
+        held: Held::Read,
+        holder: 10,
+        holder_tid,
+        holder_comm: "worker".into(),
+        holder_syscall: Some(9),
+        holder_site: 0,
+        owner: 20,
+    };
+    let waits = BlockedWaits {
+        waits: 3,
+        wait_ns: 300,
+        max_ns: 200,
+    };
+    // Two threads of one name are one row.
+    d.blocked.insert(id(11), waits);
+    d.blocked.insert(id(12), waits);
+    let nobody = BlockedId {
+        held: Held::Readers,
+        holder: 0,
+        holder_tid: 0,
+        holder_comm: "".into(),
+        holder_syscall: None,
+        ..id(0)
+    };
+    d.blocked.insert(
+        nobody,
+        BlockedWaits {
+            waits: 1,
+            wait_ns: 10,
+            max_ns: 10,
+        },
+    );
+    d.names.insert(10, "mysqld".into());
+    let m = model(d, context());
+    assert_eq!(m.table(TableId::LockBlocked).rows.len(), 2);
+    let of = |row, field| cell(&m, TableId::LockBlocked, row, field).clone();
+    assert_eq!(of(0, "holder"), text("mysqld(10)"));
+    assert_eq!(of(0, "holder_thread"), text("worker"));
+    assert_eq!(
+        (of(0, "holder_syscall"), of(0, "waiter_syscall")),
+        (text("mmap"), text("mprotect"))
+    );
+    assert_eq!(
+        (of(0, "blocked_waits"), of(0, "blocked_max_ns")),
+        (Value::Count(6), Value::Count(200))
+    );
+    assert_eq!(of(1, "held_for"), text("readers"));
+    for field in ["holder", "holder_thread", "holder_syscall", "holder_site"] {
+        assert_eq!(of(1, field), Value::Absent, "{field}");
+    }
 }
 
 #[test]
