@@ -70,6 +70,10 @@ pub mod map {
     pub const RELEASE_SCRATCH: &str = "RELEASE_SCRATCH";
     /// Array of scratch stacks of holders that keep it for read, one per possible CPU.
     pub const DOWNGRADE_SCRATCH: &str = "DOWNGRADE_SCRATCH";
+    /// Array of `GivenSet`, hashed by address space and address.
+    pub const GIVEN: &str = "GIVEN";
+    /// Array of `RefaultRow`, `REFAULT_ROWS` per possible CPU, mmapable.
+    pub const REFAULTS: &str = "REFAULTS";
     /// Array with one `Control`, mmapable.
     pub const CONTROL: &str = "CONTROL";
     /// Array of `ClockRow`, one per possible CPU, mmapable.

@@ -18,5 +18,6 @@ pub mod lru;
 pub mod madvise;
 pub mod mm_fault;
 pub mod mmap;
+pub mod refault;
 pub mod slowpath;
 pub mod thread;

@@ -47,6 +47,12 @@ losses! {
         "Clock samples of the fault time budget whose call chain could not be kept.";
     BLOCKED_FULL = 18, "blocked_table_full",
         "Contended mmap_lock waits missing from the table of waiters and holders.";
+    GIVEN_OVERWRITTEN = 19, "given_back_overwritten",
+        "Parts of ranges given back that newer ones overwrote before their window was over: later touches are missed.";
+    GIVEN_UNREAD = 20, "given_back_unread",
+        "process_madvise calls with ranges that were not followed: beyond the first four, or unreadable.";
+    REFAULTS_FULL = 21, "refault_table_full",
+        "Ranges given back and refaults missing from the refault table.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

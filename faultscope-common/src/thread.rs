@@ -188,4 +188,8 @@ pub struct Pending {
     pub waited: [Waited; WAITED],
     /// The contended mmap_lock wait in progress.
     pub blocked: Blocked,
+    /// Its first byte, or the address of the vector of process_madvise.
+    pub madvise_start: u64,
+    /// Address of the mm whose lock a process_madvise call has taken, if not the caller's; else 0.
+    pub madvise_mm: u64,
 }

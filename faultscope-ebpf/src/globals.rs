@@ -95,6 +95,8 @@ globals! {
     // 1 where spinlock waits are measured in their slow path: the contention
     // tracepoint then only marks them.
     SLOWPATH = 0;
+    // How long after a range was given back a fault on it counts, ns.
+    REFAULT_WINDOW_NS = 1_000_000_000;
     // Bounds the compiler must not know, or it drops the checks the 6.1 verifier needs.
     M3 = 3;
     M7 = 7;

@@ -4,6 +4,7 @@ use crate::{
     globals::{self, member},
     maps::{MADVISE, ZERO},
     record::{add, cpu, lose, raise, totals},
+    refault,
     thread::{self, Context},
 };
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
@@ -11,6 +12,7 @@ use core::ptr::read_volatile;
 use faultscope_common::{
     loss,
     madvise::{MadviseKey, MadviseRow, NR_MADVISE, NR_PROCESS_MADVISE, UNKNOWN_ADVICE},
+    refault::is_given_back,
     thread::COUNTED,
 };
 
@@ -24,6 +26,7 @@ const ADVICES: u64 = 128;
 const REGS_R10: usize = 56;
 const REGS_DX: usize = 96;
 const REGS_SI: usize = 104;
+const REGS_DI: usize = 112;
 const REGS_ORIG_AX: usize = 120;
 
 #[inline(always)]
@@ -68,6 +71,12 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
     } else {
         0
     };
+    pending.madvise_start = if id == NR_MADVISE {
+        reg(regs, REGS_DI)
+    } else {
+        reg(regs, REGS_SI)
+    };
+    pending.madvise_mm = 0;
     // SAFETY: no arguments.
     pending.madvise_start_ns = unsafe { bpf_ktime_get_ns() };
     0
@@ -115,6 +124,9 @@ fn sys_exit(ctx: BtfTracePointContext) -> i32 {
         ret as u64
     };
     count(&key, ret < 0, bytes, ns);
+    if ret >= 0 && is_given_back(advice) {
+        refault::given_back(pending, key.tgid, bytes);
+    }
     0
 }
 

@@ -29,6 +29,7 @@ mod maps;
 mod mm_fault;
 mod mmap;
 mod record;
+mod refault;
 mod slowpath;
 mod thread;
 

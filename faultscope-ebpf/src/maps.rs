@@ -18,6 +18,7 @@ use faultscope_common::{
     madvise::{MadviseKey, MadviseRow},
     mm_fault::{MmThreadRow, PathRow},
     mmap::{MMAP_SLOTS, MmapRow},
+    refault::{GIVEN_SETS, GivenSet, REFAULT_ROWS, RefaultRow},
     slowpath::SlowRow,
     thread::{Pending, RetiredKey, SpaceKey, ThreadRow},
 };
@@ -116,6 +117,14 @@ pub static RELEASE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0)
 /// The same by `mmap_acquired`, of a hold that is downgraded.
 #[map]
 pub static DOWNGRADE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// Written at the end of a madvise call. Newer ranges overwrite older ones:
+/// `GIVEN_OVERWRITTEN`.
+#[map]
+pub static GIVEN: Array<GivenSet> = Array::with_max_entries(GIVEN_SETS, 0);
+/// `REFAULT_ROWS` rows per CPU, written there; read in place, freed by user
+/// space. Full: `REFAULTS_FULL`.
+#[map]
+pub static REFAULTS: Array<RefaultRow> = Array::with_max_entries(REFAULT_ROWS, BPF_F_MMAPABLE);
 /// Written by user space; the epoch also by programs.
 #[map]
 pub static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);

@@ -77,6 +77,7 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
             cgroups: args.cgroups,
             comms: args.comms,
             named: args.probes.into_iter().map(str::to_owned).collect(),
+            refault_window: Some(args.refault_window),
             bpf_object: args.bpf_object,
             ..Options::default()
         },

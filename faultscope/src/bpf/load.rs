@@ -5,6 +5,7 @@ use aya::{Ebpf, EbpfLoader};
 use faultscope_common::{
     abi::{ABI_SYMBOL, map},
     budget, mm_fault,
+    refault::REFAULT_ROWS,
 };
 use std::{io, path::PathBuf};
 use thiserror::Error;
@@ -155,6 +156,7 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::BUDGET_CLOCK, sizes.cpus),
         (map::BUDGET_SCRATCH, sizes.cpus),
         (map::BUDGET_HITS, budget::SLOTS * sizes.cpus),
+        (map::REFAULTS, REFAULT_ROWS * sizes.cpus),
         (map::FILTER_PIDS, 1024),
         (map::FILTER_CGROUPS, 1024),
         (map::FILTER_COMMS, 1024),

@@ -20,6 +20,7 @@ use faultscope_common::{
     madvise::{MadviseKey, MadviseRow},
     mm_fault::{MmThreadRow, PathRow, ROWS},
     mmap::{MMAP_SLOTS, MmapRow},
+    refault::{REFAULT_ROWS, RefaultRow},
     slowpath::SlowRow,
     thread::{RetiredKey, SpaceKey, ThreadRow},
 };
@@ -108,6 +109,8 @@ pub struct Maps {
     pub mm_paths: Table<PathRow>,
     /// Threads while the fault-latency programs run.
     pub mm_threads: Table<MmThreadRow>,
+    /// Memory given back and refaults, `REFAULT_ROWS` for each CPU.
+    pub refaults: Table<RefaultRow>,
     /// Switches.
     pub control: Table<Control>,
     /// Samples of the CPU clock.
@@ -145,6 +148,7 @@ impl Maps {
             lru_holds: table(ebpf, map::LRU_HOLDS, sizes.hold_rows * sizes.cpus)?,
             mm_paths: table(ebpf, map::MM_PATHS, sizes.cpus * ROWS)?,
             mm_threads: table(ebpf, map::MM_THREADS, sizes.mm_threads)?,
+            refaults: table(ebpf, map::REFAULTS, REFAULT_ROWS * sizes.cpus)?,
             control: table(ebpf, map::CONTROL, 1)?,
             clock: table(ebpf, map::BUDGET_CLOCK, sizes.cpus)?,
             fault_code: table(ebpf, map::BUDGET_CODE, 1)?,

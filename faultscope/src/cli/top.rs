@@ -35,8 +35,8 @@ pub struct TopArgs {
     #[arg(short = 'd', long, value_name = "SEC", default_value = "1", value_parser = parse_interval)]
     pub interval: Duration,
     /// Shows this view or table first: overview, cpus, processes, threads, cgroups, faults, spaces, latency,
-    /// faulters, faultcpus, budget, lru, locks, holders, sites, waiters, lru_holds, blocked, madvise, self or
-    /// losses.
+    /// faulters, faultcpus, budget, lru, locks, holders, sites, waiters, lru_holds, blocked, madvise, refaults,
+    /// self or losses.
     #[arg(long, value_name = "ID", default_value = "overview", value_parser = parse_view)]
     pub view: TableId,
     /// Sets the format of batch output: text, csv or jsonl.
@@ -65,6 +65,9 @@ pub struct TopArgs {
     /// may be repeated. "faultscope doctor" lists the programs.
     #[arg(long = "probe", value_name = "PROGRAM", value_parser = parse_probe)]
     pub probes: Vec<&'static str>,
+    /// Counts a fault on memory given back by madvise for so many seconds after the call, from 0.1 to 60.
+    #[arg(long, value_name = "SEC", default_value = "1", value_parser = parse_window)]
+    pub refault_window: Duration,
     /// Uses colour.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,
@@ -99,12 +102,20 @@ impl TopArgs {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let range = "the interval is a number of seconds from 0.1 to 60";
-    let seconds: f64 = text.parse().map_err(|_| range.to_owned())?;
+    parse_seconds(text, "the interval")
+}
+
+fn parse_window(text: &str) -> Result<Duration, String> {
+    parse_seconds(text, "the window")
+}
+
+fn parse_seconds(text: &str, what: &str) -> Result<Duration, String> {
+    let range = || format!("{what} is a number of seconds from 0.1 to 60");
+    let seconds: f64 = text.parse().map_err(|_| range())?;
     if (0.1..=60.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err(range.to_owned())
+        Err(range())
     }
 }
 

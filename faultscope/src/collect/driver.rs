@@ -2,7 +2,7 @@
 
 use super::{
     blocked::BlockedTable, budget::Budgets, lru::Lru, machine::Machine, mm_faults::MmFaults,
-    names::Names, slowpath::Slowpath, tables::Tables, threads::Threads,
+    names::Names, refaults::Refaults, slowpath::Slowpath, tables::Tables, threads::Threads,
 };
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use anyhow::Context as _;
-use faultscope_common::{abi::map, budget::SLOTS, config::Control};
+use faultscope_common::{abi::map, budget::SLOTS, config::Control, refault::REFAULT_ROWS};
 use std::{collections::BTreeMap, os::fd::OwnedFd, path::PathBuf};
 
 /// Longest time in which fault handoffs are measured at once, ns: with the next
@@ -25,6 +25,8 @@ const WINDOW_EVERY_NS: u64 = 950_000_000;
 
 /// Programs of which one is attached while spinlock waits are exact.
 const SLOWPATH: [&str; 2] = ["spin_slowpath_native_begin", "spin_slowpath_pv_begin"];
+/// How long after memory was given back a fault on it counts, unless the user says otherwise, ns.
+pub const DEFAULT_REFAULT_WINDOW_NS: u64 = 1_000_000_000;
 
 const WINDOW_WORD: usize = std::mem::offset_of!(Control, window_until_ns) / 8;
 const STACKS_WORD: usize = std::mem::offset_of!(Control, stacks) / 8;
@@ -66,6 +68,8 @@ pub struct Collector {
     slowpath: Slowpath,
     budgets: Budgets,
     blocked: BlockedTable,
+    refaults: Refaults,
+    refault_window_ns: u64,
     machine: Machine,
     mm_faults: MmFaults,
     names: Names,
@@ -107,6 +111,8 @@ impl Collector {
             budgets: Budgets::default(),
             root: settings.root.clone(),
             blocked: BlockedTable::default(),
+            refaults: Refaults::default(),
+            refault_window_ns: DEFAULT_REFAULT_WINDOW_NS,
             places: settings.places,
             stats: BTreeMap::new(),
             statistics: None,
@@ -152,6 +158,11 @@ impl Collector {
     /// One clause, if the functions of the fault path have no known address.
     pub fn set_budget(&mut self, on: bool) -> Result<(), String> {
         self.budgets.set(on, &self.maps, &self.root)
+    }
+
+    /// Says how long the programs look out for refaults, ns; they were told when they were loaded.
+    pub fn set_refault_window(&mut self, ns: u64) {
+        self.refault_window_ns = ns;
     }
 
     /// Switches the kernel's run-time statistics on or off; they cost every BPF
@@ -211,6 +222,8 @@ impl Collector {
             .collect(&self.maps, &mut delta)
             .map_err(anyhow::Error::msg)
             .context("naming the call chains of faults")?;
+        self.refaults.collect(&self.maps, &mut delta);
+        delta.refault_window_ns = self.refault_window_ns;
         self.names.fill(&self.maps, &mut delta);
         self.own(now, &mut delta);
         if !self.has_symbols {
@@ -326,6 +339,7 @@ impl Collector {
             row(map::BLOCKED, self.blocked.fill, sizes.blocked_rows),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
             row(map::MM_THREADS, self.mm_faults.rows, sizes.mm_threads),
+            row(map::REFAULTS, self.refaults.fill, REFAULT_ROWS),
         ];
     }
 }

@@ -11,10 +11,11 @@ mod lru;
 mod machine;
 mod mm_faults;
 mod names;
+mod refaults;
 mod rows;
 mod slowpath;
 mod tables;
 mod threads;
 
-pub use driver::{Collector, Now, Settings};
+pub use driver::{Collector, DEFAULT_REFAULT_WINDOW_NS, Now, Settings};
 pub use loss::CATALOG;

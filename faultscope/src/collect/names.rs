@@ -92,6 +92,7 @@ impl Names {
             )
             .chain(delta.madvise.keys().map(|id| id.tgid))
             .chain(delta.process_passes.keys().copied())
+            .chain(delta.refaults.keys().map(|id| id.tgid))
             .chain(
                 delta
                     .spaces

@@ -1,24 +1,25 @@
 //! A live capture: host facts, plan, attached programs, one model per tick.
 
+mod filter;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
+use self::filter::Filter;
 use super::spinlocks::Spinlocks;
 use super::{consult_kernel, hook};
 use crate::bpf::{Maps, Programs, Sizes, load::load, object};
-use crate::collect::{CATALOG, Collector, Now, Settings};
-use crate::error::Failure;
+use crate::collect::{CATALOG, Collector, DEFAULT_REFAULT_WINDOW_NS, Now, Settings};
 use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
 use crate::model::{Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 
-/// Longest name of a thread, without its NUL (TASK_COMM_LEN, include/linux/sched.h).
-const COMM_BYTES: usize = 15;
 /// Views that show what the set of LRU programs counts.
 const LRU_VIEWS: &str = "LRU or CPUs";
 const EXACT_HOLDS_BY_NAME: &str = "attached only by name, with \"--probe hold_release\" (\"hold_release_rt\" on \
@@ -39,6 +40,8 @@ pub struct Options {
     pub named: BTreeSet<String>,
     /// Programs that must not be planned.
     pub forbidden: BTreeSet<String>,
+    /// How long after memory was given back a fault on it counts; a second if not given.
+    pub refault_window: Option<Duration>,
     /// The object to load in place of the embedded one.
     pub bpf_object: Option<PathBuf>,
     /// Map sizes in place of those for this machine.
@@ -66,7 +69,7 @@ impl Session {
     /// Reads the host at `/`, attaches the core set and takes the base reading.
     ///
     /// # Errors
-    /// [`Failure`] for a missing right or BTF and for a filter that names
+    /// [`Failure`](crate::error::Failure) for a missing right or BTF and for a filter that names
     /// nothing; otherwise what the kernel refused. Nothing stays attached.
     pub fn start(options: &Options) -> anyhow::Result<Self> {
         let root = Path::new("/");
@@ -148,6 +151,8 @@ impl Session {
             is_measured: false,
             no_budget: None,
         };
+        let window = refault_window_ns(options);
+        session.collector.set_refault_window(window);
         session.request.sets.remove(&Set::Learn);
         session.whole = session.request.sets.clone();
         session.tell_places();
@@ -301,6 +306,7 @@ impl Session {
             (Set::Latency, "fault_pages", "faults"),
             (Set::Blocked, "blocked", "blocked"),
             (Set::Budget, "fault_budget", "budget"),
+            (Set::Refaults, "refaults", "refaults"),
         ] {
             if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
                 let reason = format!("attached only while a view that shows it is open ({view})");
@@ -349,6 +355,8 @@ fn sets(table: TableId) -> &'static [Set] {
             &[Set::Rss]
         }
         TableId::Madvise => &[Set::Madvise],
+        // Ranges are kept by the programs that count the calls.
+        TableId::Refaults => &[Set::Madvise, Set::Refaults],
         TableId::LruHolds => &[Set::Holds],
         TableId::FaultKinds
         | TableId::FaultLatency
@@ -365,7 +373,10 @@ fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> {
     named
         .iter()
         .filter_map(|name| plan::probe(name))
-        .map(|probe| probe.set)
+        .flat_map(|probe| match probe.set {
+            Set::Refaults => vec![Set::Madvise, Set::Refaults],
+            set => vec![set],
+        })
 }
 
 /// What it takes to bring the programs into the kernel.
@@ -397,6 +408,7 @@ impl Start<'_> {
     fn load(&self, plan: &Plan) -> anyhow::Result<(Programs, Maps)> {
         let mut globals = plan.globals.clone();
         globals.push(("FILTERS", self.filter.kinds()));
+        globals.push(("REFAULT_WINDOW_NS", refault_window_ns(self.options)));
         let loaded = load(self.object, &globals, self.sizes)?;
         let cpus = &self.host.topology.cpus;
         let online = cpus.iter().filter(|c| c.is_online).map(|c| c.cpu).collect();
@@ -469,62 +481,6 @@ fn learn(programs: &mut Programs, maps: &Maps) {
     programs.detach("learn_page");
 }
 
-/// The filters as the programs want them.
-#[derive(Debug, Default)]
-struct Filter {
-    has_pids: bool,
-    cgroups: Vec<u64>,
-    comms: Vec<[u8; 16]>,
-}
-
-impl Filter {
-    fn resolve(
-        root: &Path,
-        options: &Options,
-        paths: Option<&CgroupPaths>,
-    ) -> Result<Self, Failure> {
-        let mut filter = Self {
-            has_pids: !options.pids.is_empty(),
-            ..Self::default()
-        };
-        for pid in &options.pids {
-            if !root.join(format!("proc/{pid}")).exists() {
-                return Err(Failure::Usage(format!(
-                    "--pid {pid}: there is no process {pid} now, and a later one of that number would be another"
-                )));
-            }
-        }
-        for path in &options.cgroups {
-            let paths = paths.ok_or_else(|| {
-                Failure::Usage("--cgroup needs a mounted cgroup hierarchy with the memory controller; there is none".into())
-            })?;
-            let id = paths
-                .resolve_filter(path)
-                .map_err(|e| Failure::Usage(e.to_string()))?;
-            filter.cgroups.push(id);
-        }
-        for comm in &options.comms {
-            let bytes = comm.as_bytes();
-            if bytes.is_empty() || bytes.len() > COMM_BYTES {
-                return Err(Failure::Usage(format!(
-                    "--comm \"{}\" names no thread: names have 1 to {COMM_BYTES} bytes; the kernel cuts longer ones",
-                    scrub(bytes)
-                )));
-            }
-            let mut name = [0; 16];
-            name[..bytes.len()].copy_from_slice(bytes);
-            filter.comms.push(name);
-        }
-        Ok(filter)
-    }
-
-    fn kinds(&self) -> u64 {
-        u64::from(self.has_pids)
-            | u64::from(!self.cgroups.is_empty()) << 1
-            | u64::from(!self.comms.is_empty()) << 2
-    }
-}
-
 fn context(host: &HostFacts, options: &Options) -> Context {
     let mut filter: Vec<String> = Vec::new();
     filter.extend(options.pids.iter().map(|pid| format!("pid {pid}")));
@@ -552,6 +508,13 @@ fn context(host: &HostFacts, options: &Options) -> Context {
         notes: hidden_symbols(&host.kernel.kallsyms).into_iter().collect(),
         losses: &CATALOG,
     }
+}
+
+fn refault_window_ns(options: &Options) -> u64 {
+    let window = options.refault_window.map(|window| window.as_nanos());
+    window.map_or(DEFAULT_REFAULT_WINDOW_NS, |ns| {
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    })
 }
 
 /// Why call sites have no names, if they have none.

@@ -231,6 +231,16 @@ fields! {
     MADV_NS = "madvise_ns" "TIME" Ns Counter 2 "madvise" "Time in the calls.";
     MADV_AVG_NS = "madvise_avg_ns" "AVG" Ns Gauge 3 "madvise" "Average duration.";
     MADV_MAX_NS = "madvise_max_ns" "MAX EVER" Ns Gauge 4 "madvise" "Longest call since attach.";
+    GIVEN_RANGES = "given_back_ranges" "RANGES" Events Counter 4 "madvise" "Ranges given back.";
+    GIVEN_BYTES = "given_back_bytes" "GIVEN BACK" Bytes Counter 1 "madvise" "Bytes given back, whole pages, there before or not.";
+    REFAULTS = "refaults" "REFAULTS" Events Counter 0 "refaults" "Faults on pages not present, in memory given back within the window: pages touched again.";
+    REFAULT_BYTES = "refaulted_bytes" "REFAULTED" Bytes Counter 2 "refaults" "Base pages of the refaults.";
+    REFAULT_RATIO = "refault_ratio" "SHARE" Ratio Gauge 1 "refaults" "Bytes refaulted over bytes given back in the interval; both ends of a window may lie in different intervals.";
+    GIVEN_LOST_BYTES = "given_back_lost_bytes" "UNFOLLOWED" Bytes Counter 3 "refaults" "Bytes of ranges that were not followed to the end of the window, so that the refaults are a lower bound.";
+    REFAULT_AVG_NS = "refault_avg_ns" "AVG AFTER" Ns Gauge 4 "refaults" "Average time from the return of the call to the refault.";
+    REFAULT_P50_NS = "refault_p50_ns" "P50 AFTER" Ns Gauge 5 "refaults" "Median of the same (log-linear buckets, error at most 25 %).";
+    REFAULT_P99_NS = "refault_p99_ns" "P99 AFTER" Ns Gauge 6 "refaults" "99th percentile of the same.";
+    REFAULT_WINDOW_NS = "refault_window_ns" "WINDOW" Ns Gauge 6 "" "How long after the return of the call a fault counts (--refault-window).";
 
     PROGRAM = "program" "PROGRAM" None Key 0 "" "Our BPF program.";
     ATTACHED_TO = "attached_to" "ATTACHED TO" None Key 2 "" "Hook, or why it is not attached.";
@@ -493,6 +503,24 @@ pub static MADVISE: &[&Field] = &[
     &MADV_NS,
     &MADV_AVG_NS,
     &MADV_MAX_NS,
+];
+/// Columns of the table of refaults after madvise.
+pub static REFAULTED: &[&Field] = &[
+    &PID,
+    &COMM,
+    &ADVICE,
+    &CALL,
+    &GIVEN_RANGES,
+    &GIVEN_BYTES,
+    &REFAULTS,
+    &REFAULT_BYTES,
+    &REFAULT_RATIO,
+    &GIVEN_LOST_BYTES,
+    &REFAULT_AVG_NS,
+    &REFAULT_P50_NS,
+    &REFAULT_P99_NS,
+    &REFAULT_WINDOW_NS,
+    &COMMENT,
 ];
 /// Columns of the program table.
 pub static PROGRAMS: &[&Field] = &[

@@ -78,6 +78,8 @@ tables! {
         "Contended waits for mmap_lock with who held it when the waiter arrived, and from which call site.";
     Madvise, "madvise", Madvise, "madvise", field::MADVISE, "calls",
         "madvise and process_madvise by process and advice.";
+    Refaults, "refaults", Madvise, "Refaults after madvise", field::REFAULTED, "refaults",
+        "Memory given back by MADV_DONTNEED, MADV_FREE or MADV_PAGEOUT, and how much of it was touched again at once.";
     Programs, "self", Own, "Self: programs", field::PROGRAMS, "runs",
         "Our own programs: attached or why not, run time, hits.";
     Losses, "losses", Own, "Self: losses and maps", field::LOSSES, "lost",

@@ -304,6 +304,10 @@ const LRU_LOCK_NAMES: &[Degrade] = &[
         lost: "the lru_lock of a new memory cgroup at the address of a removed one is shown as the latter's",
     },
 ];
+const REUSED_MM: &[Degrade] = &[Degrade {
+    globals: &["OFF_MM_OWNER", "OFF_TASK_START"],
+    lost: "an address space made anew where another one was is taken for it, until the window is over",
+}];
 
 /// What tells backing and path of a pass, and whether its thread passes the filter.
 const PASS: &[&str] = &[
@@ -522,6 +526,14 @@ probes! {
         &["OFF_TASK_START"], &[], "", "Counts the pages of files that a fault maps, fault-around included.";
     mm_fault_map_one: "fault_pages" Latency "mapped pages" 1, entry(&["do_set_pte"], &[3]), Pass,
         &["OFF_TASK_START"], &[], "", "Counts the pages of files that a fault maps, one at a time.";
+
+    advised_mm: "refaults" Refaults "advised address space" 0, tp("mmap_lock_start_locking", &[2, 3]), Acquisition,
+        &["OFF_TASK_MM"], &[], "", "Learns whose memory a process_madvise call is about.";
+    refault_user: "refaults" Refaults "refaults" 0, tp("page_fault_user", &[3]), Fault, &["OFF_TASK_MM"], REUSED_MM, "",
+        "Counts faults from user mode on memory that madvise gave back a moment ago.";
+    refault_kernel: "refaults" Refaults "refaults" 0, tp("page_fault_kernel", &[3]), Fault,
+        &["OFF_TASK_MM", "OFF_TASK_PF_DISABLED"], REUSED_MM, "",
+        "Counts faults of the kernel on memory that madvise gave back a moment ago.";
 }
 
 /// Looks a program up by name.

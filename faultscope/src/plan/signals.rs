@@ -48,6 +48,10 @@ pub static SIGNALS: &[Signal] = &[
     traced("rss_stat", "RSS-counter updates by member."),
     traced("madvise", "madvise and process_madvise calls by advice."),
     traced(
+        "refaults",
+        "Faults on memory that madvise gave back a moment ago.",
+    ),
+    traced(
         "fault_budget",
         "Where the CPU time of faults goes: clearing, copying, allocating, locking and more.",
     ),

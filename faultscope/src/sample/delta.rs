@@ -5,6 +5,7 @@ use super::{
     budget::Budget,
     counters::{Counters, DISTANCES, LOCK_CLASSES},
     histogram::Histogram,
+    refault::Refault,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -515,6 +516,10 @@ pub struct Delta {
     pub madvise: HashMap<MadviseId, Madvise>,
     /// Samples of the CPU clock, while they are taken.
     pub budget: Option<Budget>,
+    /// Memory given back and refaults, by who gave it back.
+    pub refaults: HashMap<MadviseId, Refault>,
+    /// How long after memory was given back a fault on it counts, ns.
+    pub refault_window_ns: u64,
     /// Names of processes that appear in rows, by tgid, scrubbed.
     pub names: HashMap<u32, Arc<str>>,
     /// Paths of cgroups that appear in rows, scrubbed.

@@ -6,6 +6,7 @@ pub mod budget;
 pub mod counters;
 pub mod delta;
 pub mod histogram;
+pub mod refault;
 
 pub use budget::Budget;
 pub use counters::{Counters, Scope};

@@ -23,6 +23,7 @@ mod lru_holds;
 mod madvise;
 mod mmap_lock;
 mod programs;
+mod refaults;
 mod rights;
 mod sharing;
 mod slowpath;
@@ -44,6 +45,7 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     lru_holds::ROLES,
     madvise::ROLES,
     mmap_lock::ROLES,
+    refaults::ROLES,
     sharing::ROLES,
     slowpath::ROLES,
     stress::ROLES,

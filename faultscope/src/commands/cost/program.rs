@@ -147,6 +147,10 @@ impl Group {
                 ));
             }
             "madvise" => Box::new(Advices::new()?),
+            "refaults" => match probe.program {
+                "advised_mm" => Box::new(Mappings),
+                _ => Box::new(ReadFaults::new()?),
+            },
             "page_table_locks" => {
                 return Ok(Err("attached only until it has run once"));
             }

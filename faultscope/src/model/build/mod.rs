@@ -9,6 +9,7 @@ mod locks;
 mod lru;
 mod machine;
 mod overview;
+mod refaults;
 mod scopes;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::LockWaiters => locks::waiters(delta),
         TableId::LruHolds => lru::holds(delta, context),
         TableId::Madvise => machine::madvise(delta),
+        TableId::Refaults => refaults::rows(delta),
         TableId::Programs => machine::programs(delta),
         TableId::Losses => machine::losses(delta, context),
     };
