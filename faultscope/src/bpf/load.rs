@@ -68,8 +68,8 @@ pub struct Sizes {
 impl Sizes {
     /// Sizes for a machine with `cpus` possible CPUs and `threads` threads now.
     ///
-    /// The whole stays below 128 MiB at 512 CPUs and 100,000 threads, and near
-    /// 20 MiB on a small machine.
+    /// The whole stays below 160 MiB at 512 CPUs and 100,000 threads, which with
+    /// the process itself fits a limit of 256 MiB, and near 20 MiB on a small machine.
     #[must_use]
     pub fn for_machine(cpus: u32, threads: u32) -> Self {
         let rows_budget = (16_u32 << 20) / 320 / cpus.max(1);
@@ -204,6 +204,8 @@ mod tests {
         lock::LockRow,
         lru::{HoldRow, LruRow},
         mm_fault::{MmThreadRow, PathRow},
+        refault::{GIVEN_SETS, GivenSet, REFAULT_ROWS, RefaultRow},
+        slowpath::SlowRow,
         thread::{Pending, ThreadRow},
     };
 
@@ -219,12 +221,16 @@ mod tests {
             + s.mm_threads as usize * size_of::<MmThreadRow>()
             + budget::SLOTS as usize * (size_of::<ChainRow>() + 8 * s.cpus as usize)
             + s.cpus as usize * (size_of::<ClockRow>() + size_of::<Scratch>())
+            + (s.cpus * REFAULT_ROWS) as usize * size_of::<RefaultRow>()
+            + GIVEN_SETS as usize * size_of::<GivenSet>()
+            + s.cpus as usize * size_of::<SlowRow>()
     }
 
     #[test]
     fn the_defaults_fit_a_256_mib_limit_at_512_cpus() {
         let big = bytes(Sizes::for_machine(512, 100_000));
-        assert!(big < 128 << 20, "{big}");
+        // The process had a peak of 41 MiB; the rest is room.
+        assert!(big < 160 << 20, "{big}");
         assert!(bytes(Sizes::for_machine(2, 200)) < 40 << 20);
     }
 
