@@ -152,7 +152,11 @@ pub fn examine(
         attached: &attached,
         refusal: refusal.as_ref(),
     };
-    lines.extend(signals::lines(&trial, &host.spinlock));
+    lines.extend(signals::lines(
+        &trial,
+        &host.spinlock,
+        &host.privilege.perf_event_paranoid,
+    ));
     let is_refused = refusal.is_some()
         || plan
             .as_ref()

@@ -13,8 +13,8 @@ use faultscope::sample::blocked::{BlockedId, BlockedWaits, Held};
 use faultscope::sample::{Scope, counters::MMAP_LOCK};
 
 use crate::support::{
-    self, Child, Link, PAGE, Pages, Role, demand, feature, pin, print_losses, process, session,
-    tick,
+    self, Child, Link, PAGE, Pages, Role, demand, feature, is_rt, pin, print_losses, process,
+    session, tick,
 };
 
 /// Roles of the children of this file.
@@ -33,11 +33,6 @@ const FLOOR: u64 = 500;
 const WANTERS: usize = 3;
 /// Name of the thread that holds the lock.
 const HOLDER: &str = "fs-holder";
-
-fn is_rt() -> bool {
-    let version = std::fs::read_to_string("/proc/sys/kernel/version").expect("procfs");
-    version.contains("PREEMPT_RT")
-}
 
 /// What a test knows of the holds that others must wait for.
 struct Wanted {

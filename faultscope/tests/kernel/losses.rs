@@ -26,7 +26,8 @@ use faultscope_common::{
 };
 
 use crate::support::{
-    self, Cgroup, Child, Link, PAGE, Pages, Role, demand, demand_exactly, own_faults, pin,
+    self, Cgroup, Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, is_rt,
+    own_faults, pin,
 };
 
 /// Roles of the children of this file.
@@ -48,6 +49,10 @@ const TRIES: usize = 20;
 /// Programs and maps without a session, so that a test fills the maps first.
 struct Rig {
     host: HostFacts,
+    /// The kernel keeps RSS changes in the thread and hands them on at every 64th
+    /// fault, and the tracepoint has a count (`SPLIT_RSS_COUNTING`, mm/memory.c of 6.1;
+    /// both are gone with f1a7941243c1, 6.2). Others: an update for each anonymous page.
+    hands_on_rss: bool,
     programs: Programs,
     maps: Maps,
 }
@@ -98,6 +103,7 @@ impl Rig {
                 .expect("it attaches");
         }
         Self {
+            hands_on_rss: facts.tracepoints["rss_stat"].len() == 3,
             host,
             programs: attached,
             maps,
@@ -223,10 +229,17 @@ fn rss_updates_of_a_thread_without_a_row_are_counted() {
         |_| {},
         |maps| take_slot(maps, tid),
     );
-    // One update for each anonymous page.
     let [touched, ..] = child.step();
     demand("faults of the child", touched, 2000);
-    rig.demand(loss::THREAD_COLLISION, touched);
+    let updates = if rig.hands_on_rss {
+        // The last of some that came before the test may be counted in it.
+        let seen = rig.lost(loss::THREAD_COLLISION);
+        demand_near("updates of every 64th fault", seen, touched / 64, 1);
+        seen
+    } else {
+        touched
+    };
+    rig.demand(loss::THREAD_COLLISION, updates);
     child.finish();
 }
 
@@ -433,6 +446,13 @@ fn madvise_calls_missing_from_their_table_are_counted() {
     child.finish();
 }
 
+/// Class and mode of a wait for an inode's rwsem behind a writer: with PREEMPT_RT
+/// that is a wait for the rt_mutex in it (`rwbase_write_lock`,
+/// kernel/locking/rwbase_rt.c), which does not say what it is part of.
+fn inode_lock_wait() -> (usize, u8) {
+    if is_rt() { (7, 8) } else { (5, 4) }
+}
+
 /// The control of the three tests after it: nothing lost, every wait seen once.
 #[test]
 fn every_wait_for_an_inode_lock_is_seen_once() {
@@ -447,9 +467,10 @@ fn every_wait_for_an_inode_lock_is_seen_once() {
     demand("waits for the inode lock", waits, 100);
     let model = rig.model();
     let row = support::process(model.delta(), child.pid());
-    demand_exactly("rwsem waits", row[Scope::Waits(5)], waits);
+    let (class, mode) = inode_lock_wait();
+    demand_exactly("waits of its class", row[Scope::Waits(class)], waits);
     let rows = model.delta().locks.iter();
-    let seen = rows.filter(|(id, _)| !id.is_site && id.class == 5 && id.mode == 4);
+    let seen = rows.filter(|(id, _)| !id.is_site && id.class == class && id.mode == mode);
     demand_exactly(
         "write waits of lock rows",
         seen.map(|(_, l)| l.waits).sum(),
@@ -476,7 +497,8 @@ fn waits_missing_from_the_lock_table_are_counted() {
     // The child's threads wait for spinlocks as well, as often as they meet.
     let model = rig.model();
     let row = support::process(model.delta(), child.pid());
-    demand_exactly("rwsem waits", row[Scope::Waits(5)], waits);
+    let (class, _) = inode_lock_wait();
+    demand_exactly("waits of its class", row[Scope::Waits(class)], waits);
     assert!(model.delta().locks.is_empty(), "the table had room");
     let lost = demand_told(&model, loss::LOCKS_FULL);
     demand_exactly(

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use faultscope::commands::session::{Options, Session};
-use faultscope::host::kernel::Preemption;
-use faultscope::host::{Fact, HostFacts};
 use faultscope::model::{Model, TableId, Value};
 use faultscope::sample::Delta;
 use faultscope::sample::delta::{LruCoverage, LruHold};
 
 use crate::support::{
-    Cgroup, Child, Link, Pages, Role, demand, feature, loss, object, pin, print_losses, skip, tick,
+    Cgroup, Child, Link, Pages, Role, demand, feature, is_rt, loss, object, pin, print_losses,
+    skip, tick,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[("hold_pages", pages)];
@@ -68,13 +67,6 @@ impl Load {
             child.report();
         }
     }
-}
-
-fn is_rt() -> bool {
-    matches!(
-        HostFacts::read(Path::new("/")).kernel.preemption,
-        Fact::Yes(Preemption::Realtime)
-    )
 }
 
 /// A session that shows the table of holds; `None`, said and counted, where the

@@ -6,16 +6,13 @@
 //! `_multi` so that guests have CPUs that really run at once.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use faultscope::commands::session::{Options, Session};
-use faultscope::host::HostFacts;
-use faultscope::host::kernel::Preemption;
 use faultscope::model::{Model, TableId};
 use faultscope::sample::counters::{LOCK_CLASS_NAMES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK};
 use faultscope::symbol::is_lock_code;
 
-use crate::support::{self, Child, Link, Pages, Role, demand, feature, pin, skip, tick};
+use crate::support::{self, Child, Link, Pages, Role, demand, feature, is_rt, pin, skip, tick};
 use crate::witness::Witness;
 
 /// Roles of the children of this file.
@@ -75,11 +72,6 @@ const LRU_CODE: &[&str] = &[
     "get_nr_gens",
     "walk_mm",
 ];
-
-fn is_rt() -> bool {
-    let kernel = HostFacts::read(Path::new("/")).kernel;
-    kernel.preemption.value() == Some(&Preemption::Realtime)
-}
 
 /// Everything counted, spinlock waits in their slow path; `None`, and a counted
 /// skip, where the kernel lets no such program in.

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use faultscope::commands::session::{Options, Session};
+use faultscope::host::kernel::Preemption;
 use faultscope::host::{Fact, HostFacts};
 use faultscope::model::Model;
 use faultscope::sample::{Counters, Delta, delta::Process};
@@ -271,6 +272,12 @@ pub(crate) fn feature(what: &str, has: Result<(), &str>) {
 /// table of `xtask/src/vm/skips.rs`.
 pub(crate) fn skip(reason: &str) {
     println!("SKIP {reason}");
+}
+
+/// Whether this is a kernel with PREEMPT_RT, where spinlocks and rwsems are rt_mutexes.
+pub(crate) fn is_rt() -> bool {
+    let kernel = HostFacts::read(Path::new("/")).kernel;
+    kernel.preemption.value() == Some(&Preemption::Realtime)
 }
 
 /// Prints what was seen and demands a floor of it.

@@ -12,6 +12,9 @@ pub(super) const PREFIX: &str = "signal.";
 const REFUSED_FIX: &str = "look for a refusal of bpf or perf_event_open in the audit log, and in the seccomp profile of \
      the container";
 
+const PARANOID_FIX: &str = "sysctl -w kernel.perf_event_paranoid=2: above that some distributions' kernels leave perf \
+     events to CAP_SYS_ADMIN";
+
 /// A plan and what became of it.
 pub(super) struct Trial<'a> {
     /// Plan of everything; `None` without BTF.
@@ -33,7 +36,11 @@ impl Trial<'_> {
 }
 
 /// One line for each signal of the catalogue.
-pub(super) fn lines(trial: &Trial<'_>, spinlock: &Fact<SpinlockMode>) -> Vec<FactLine> {
+pub(super) fn lines(
+    trial: &Trial<'_>,
+    spinlock: &Fact<SpinlockMode>,
+    paranoid: &Fact<i64>,
+) -> Vec<FactLine> {
     let missing = trial
         .plan
         .map(|plan| plan::missing(plan, trial.attached))
@@ -64,6 +71,13 @@ pub(super) fn lines(trial: &Trial<'_>, spinlock: &Fact<SpinlockMode>) -> Vec<Fac
                 }
             };
             let lost = lost(trial, signal.id, signal.description, state, spinlock);
+            let is_paranoid = reason.contains("perf_event_open")
+                && paranoid.value().is_some_and(|level| *level > 2);
+            let fix = if is_paranoid {
+                PARANOID_FIX
+            } else {
+                REFUSED_FIX
+            };
             FactLine {
                 id: format!("{PREFIX}{}", signal.id),
                 state,
@@ -74,7 +88,7 @@ pub(super) fn lines(trial: &Trial<'_>, spinlock: &Fact<SpinlockMode>) -> Vec<Fac
                     level
                 },
                 lost,
-                fix: is_refused.then(|| REFUSED_FIX.to_owned()),
+                fix: is_refused.then(|| fix.to_owned()),
             }
         })
         .collect()
