@@ -124,7 +124,9 @@ fn holder(rwsem: u64, mm: u64) -> Holder {
     } else {
         (word & !RWSEM_OWNER_FLAGS, word & RWSEM_READER_OWNED != 0)
     };
-    if is_reader && is_rt {
+    // Since 6.16 a reader that leaves may take its name away (kernel/locking/rwsem.c,
+    // rwsem_clear_reader_owned).
+    if is_reader && (is_rt || task == 0) {
         return Holder {
             mode: READERS,
             ..NOBODY
