@@ -200,7 +200,11 @@ impl Guest<'_> {
 /// counter, which is the machine's own, comes out wrong (67 MHz for 2,300, so that clocks ran 34 times too fast and
 /// stalls were seen), or the counter is given up for hpet, which leaves the emulated CPU for each reading.
 fn kernel_line() -> String {
-    let mut line = "console=ttyS0 loglevel=5 panic=-1 no_timer_check".to_owned();
+    // A CPU of the emulator may stand still for half a minute on a busy machine; a deadlock stands for ever, and is a
+    // soft lockup after twice 60 s, well before the guest is given up as silent.
+    let mut line =
+        "console=ttyS0 loglevel=5 panic=-1 no_timer_check watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
+            .to_owned();
     if let Some(khz) = tsc_khz() {
         line += &format!(" tsc=reliable tsc_early_khz={khz}");
     }
