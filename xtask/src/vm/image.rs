@@ -108,7 +108,7 @@ fn script(disk: &Path, environment: &[(String, String)], work: &Work) -> String 
     let (tty, run) = match work {
         Work::Shell { rows, columns } => (
             format!("sane rows {rows} cols {columns}"),
-            "setsid cttyhack sh < /dev/ttyS1 > /dev/ttyS1 2>&1\n".to_owned(),
+            "setsid -c sh < /dev/ttyS1 > /dev/ttyS1 2>&1\n".to_owned(),
         ),
         Work::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| quote(word)).collect();

@@ -33,7 +33,7 @@ const MULTI: &str = "_multi";
 /// Tells a stress test how long to go on.
 pub(super) const STRESS_SECONDS: &str = "FAULTSCOPE_STRESS_SECONDS";
 
-/// Guests at a time: one on each CPU of a small machine, and each has the memory of two.
+/// Guests at a time whose CPUs share a thread: one on each CPU of a small machine. Of the others there is one.
 const AT_ONCE: usize = 2;
 
 /// What to run, and where.
@@ -87,22 +87,28 @@ impl Matrix<'_> {
     /// Runs all guests, prints a line for each test, and returns the kernels in order.
     pub(super) fn run(&self) -> Result<Vec<Verdict<'_>>> {
         let tests = self.listed()?;
-        let jobs = Mutex::new(self.jobs(&tests));
         let done = Mutex::new(Vec::new());
-        thread::scope(|scope| {
-            for _ in 0..AT_ONCE {
-                scope.spawn(|| {
-                    loop {
-                        let next = lock(&jobs).pop_front();
-                        let Some(job) = next else {
-                            break;
-                        };
-                        let (report, error) = self.one(&job);
-                        lock(&done).push((job.kernel.flavour, report, error));
-                    }
-                });
-            }
-        });
+        let (single, multi): (VecDeque<_>, VecDeque<_>) = self
+            .jobs(&tests)
+            .into_iter()
+            .partition(|job| job.threads == Threads::Single);
+        for (jobs, at_once) in [(single, AT_ONCE), (multi, 1)] {
+            let jobs = Mutex::new(jobs);
+            thread::scope(|scope| {
+                for _ in 0..at_once {
+                    scope.spawn(|| {
+                        loop {
+                            let next = lock(&jobs).pop_front();
+                            let Some(job) = next else {
+                                break;
+                            };
+                            let (report, error) = self.one(&job);
+                            lock(&done).push((job.kernel.flavour, report, error));
+                        }
+                    });
+                }
+            });
+        }
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let verdicts = self.kernels.iter().map(|kernel| {
             let (mut report, mut errors) = (Report::default(), Vec::new());
@@ -143,7 +149,7 @@ impl Matrix<'_> {
     }
 
     /// The long ones first, so that none of them runs alone at the end.
-    fn jobs(&self, tests: &[String]) -> VecDeque<Job<'_>> {
+    fn jobs(&self, tests: &[String]) -> Vec<Job<'_>> {
         let groups = groups(tests);
         let each = groups.iter().flat_map(|group| {
             self.kernels.iter().map(move |kernel| Job {
