@@ -52,6 +52,8 @@ pub struct GivenSet {
     pub owner_start_ns: [u64; WAYS],
     /// Row the range belongs to, see [`refault_tag`].
     pub tag: [u64; WAYS],
+    /// Ranges written so far, in the first word: the next takes the place of the one written first.
+    pub written: [u64; WAYS],
 }
 const _: () = assert!(size_of::<GivenSet>().is_multiple_of(64));
 

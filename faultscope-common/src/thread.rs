@@ -172,7 +172,7 @@ pub struct Pending {
     pub sleeps: [Wait; DEPTH],
     /// Start of the madvise call in progress, ns; 0 none.
     pub madvise_start_ns: u64,
-    /// Its length argument.
+    /// Its length argument; of process_madvise the mm whose lock it has taken, if not the caller's, else 0.
     pub madvise_len: u64,
     /// Its advice.
     pub madvise_advice: i32,
@@ -188,8 +188,4 @@ pub struct Pending {
     pub waited: [Waited; WAITED],
     /// The contended mmap_lock wait in progress.
     pub blocked: Blocked,
-    /// Its first byte, or the address of the vector of process_madvise.
-    pub madvise_start: u64,
-    /// Address of the mm whose lock a process_madvise call has taken, if not the caller's; else 0.
-    pub madvise_mm: u64,
 }

@@ -71,12 +71,6 @@ fn sys_enter(ctx: BtfTracePointContext) -> i32 {
     } else {
         0
     };
-    pending.madvise_start = if id == NR_MADVISE {
-        reg(regs, REGS_DI)
-    } else {
-        reg(regs, REGS_SI)
-    };
-    pending.madvise_mm = 0;
     // SAFETY: no arguments.
     pending.madvise_start_ns = unsafe { bpf_ktime_get_ns() };
     0
@@ -125,7 +119,13 @@ fn sys_exit(ctx: BtfTracePointContext) -> i32 {
     };
     count(&key, ret < 0, bytes, ns);
     if ret >= 0 && is_given_back(advice) {
-        refault::given_back(pending, key.tgid, bytes);
+        // The arguments are still there: only the result is written to pt_regs.
+        let start = if id == NR_MADVISE {
+            reg(regs, REGS_DI)
+        } else {
+            reg(regs, REGS_SI)
+        };
+        refault::given_back(pending, key.tgid, start, bytes);
     }
     0
 }

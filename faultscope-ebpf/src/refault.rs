@@ -74,7 +74,7 @@ fn advised_mm(ctx: BtfTracePointContext) -> i32 {
     }
     let mm = launder(ctx.arg(0));
     if mm != own_mm() {
-        pending.madvise_mm = mm;
+        pending.madvise_len = mm;
     }
     0
 }
@@ -105,18 +105,18 @@ fn set(mm: u64, level: u32, address: u64) -> u32 {
     mix(mm ^ mix(granule)) as u32 & (GIVEN_SETS - 1)
 }
 
-/// Keeps what a successful call gave back; `bytes` were advised.
+/// Keeps what a successful call gave back: `bytes` from `start` on, or so many of the ranges whose vector is there.
 #[inline(always)]
-pub fn given_back(pending: &Pending, tgid: u32, bytes: u64) {
+pub fn given_back(pending: &Pending, tgid: u32, start: u64, bytes: u64) {
     let is_remote = u64::from(pending.madvise_call) == NR_PROCESS_MADVISE;
-    let mm = match pending.madvise_mm {
-        0 => own_mm(),
-        mm => mm,
+    let mm = match pending.madvise_len {
+        mm if is_remote && mm != 0 => mm,
+        _ => own_mm(),
     };
     let mut range = Range {
         mm,
         owner_start_ns: owner_start(mm),
-        start: pending.madvise_start,
+        start,
         end: 0,
         tag: refault_tag(tgid, pending.madvise_advice, is_remote),
         // SAFETY: no arguments.
@@ -129,7 +129,7 @@ pub fn given_back(pending: &Pending, tgid: u32, bytes: u64) {
     for i in 0..VECTOR {
         let mut len = left;
         if is_remote {
-            let vector = pending.madvise_start.wrapping_add(16 * i) as *const [u64; 2];
+            let vector = start.wrapping_add(16 * i) as *const [u64; 2];
             // SAFETY: the helper checks the address; a page that is not there is an error.
             let Ok(entry) = (unsafe { bpf_probe_read_user(vector) }) else {
                 break;
@@ -199,29 +199,37 @@ fn give(range: &Range) {
     }
 }
 
-/// Writes one part of a range over what it contains, else over the oldest.
+/// Writes one part of a range over one that it contains, else over the one
+/// written first. Few branches live on after the search: each would double what
+/// the verifier has to go through.
 #[inline(always)]
 fn keep(range: &Range, start: u64, end: u64, set: u32) {
     let Some(set) = GIVEN.get_ptr_mut(set) else {
         return;
     };
-    let mut way = 0;
-    let mut oldest = u64::MAX;
+    let mut way = WAYS;
     for i in 0..WAYS {
         // SAFETY: a live map value; the words are plain integers.
-        let (mm, from, to, at) = unsafe {
+        let (mm, from, to) = unsafe {
             (
                 read_volatile(&raw const (*set).mm[i]),
                 read_volatile(&raw const (*set).start[i]),
                 read_volatile(&raw const (*set).end[i]),
-                read_volatile(&raw const (*set).at_ns[i]),
             )
         };
-        let is_contained = mm == range.mm && from >= start && to <= end;
-        let rank = if is_contained { 0 } else { at };
-        if rank < oldest {
-            oldest = rank;
+        if mm == range.mm && from >= start && to <= end {
             way = i;
+            break;
+        }
+    }
+    let is_contained = forget(way as u64) < WAYS as u64;
+    if !is_contained {
+        // SAFETY: a live map value. Two CPUs may take the same number: the
+        // sequence tells.
+        unsafe {
+            let written = &raw mut (*set).written[0];
+            way = read_volatile(written) as usize;
+            write_volatile(written, way as u64 + 1);
         }
     }
     let way = forget(way as u64) as usize & get(&globals::M7) as usize;
@@ -235,7 +243,9 @@ fn keep(range: &Range, start: u64, end: u64, set: u32) {
             // Another CPU writes this very entry now.
             lost_bytes = end - start;
         } else {
-            if oldest != 0 && oldest.wrapping_add(get(&globals::REFAULT_WINDOW_NS)) > range.now {
+            let at_ns = read_volatile(&raw const (*set).at_ns[way]);
+            let until_ns = at_ns.wrapping_add(get(&globals::REFAULT_WINDOW_NS));
+            if !is_contained && at_ns != 0 && until_ns > range.now {
                 let from = read_volatile(&raw const (*set).start[way]);
                 lost_bytes = read_volatile(&raw const (*set).end[way]) - from;
                 lost_tag = read_volatile(&raw const (*set).tag[way]);
