@@ -93,9 +93,14 @@ fn exact_session() -> Option<Session> {
     Some(session)
 }
 
-/// The children, each on a CPU of its own, before their load.
+/// The children, each on a CPU of its own where there are enough, before their load.
 fn children(role: &str) -> Vec<Child> {
     (0..CPUS).map(|cpu| Child::start(role, &[cpu])).collect()
+}
+
+/// CPUs there are; a machine of fewer than [`CPUS`] has its children share them.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Lets every child do some loads; what happened meanwhile.
@@ -144,10 +149,10 @@ fn edge(n: u64) -> u64 {
 #[test]
 fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     let mut children = children("slow_lru");
-    let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
         return;
     };
+    let witness = Witness::new(is_rt());
     tick(&mut session);
     let before = witness.events(SPIN);
     let entered: u64 = witness.waited().iter().map(|(_, n)| n).sum();
@@ -206,10 +211,10 @@ fn print_cost(session: &mut Session, children: &mut [Child]) {
 #[test]
 fn every_lru_lock_is_recognised_multi() {
     let mut children = children("slow_lru");
-    let witness = Witness::new(is_rt());
     let Some(mut session) = exact_session() else {
         return;
     };
+    let witness = Witness::new(is_rt());
     tick(&mut session);
     let old: BTreeMap<u64, u64> = witness.waited().into_iter().collect();
     let mut rows = [0; LOCK_CLASSES];
@@ -274,10 +279,10 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
     }
     let mut lru = children("slow_lru");
     let mut mm = [Child::start("slow_mm", &[])];
-    let witness = Witness::new(true);
     let Some(mut session) = exact_session() else {
         return;
     };
+    let witness = Witness::new(true);
     tick(&mut session);
     let events = || {
         [
@@ -365,7 +370,7 @@ fn on_each_answer(link: &mut Link, mut load: impl FnMut()) {
 /// Pages that go to the unevictable list and back, and come and go: one lru_lock,
 /// four CPUs, and little work beside it.
 fn lru(link: &mut Link, arguments: &[u64]) {
-    pin(usize::try_from(arguments[0]).expect("a CPU"));
+    pin(usize::try_from(arguments[0]).expect("a CPU") % cpus());
     let stay = Pages::new(256);
     stay.touch();
     let (start, bytes) = (stay.start().cast(), stay.bytes());
@@ -388,7 +393,7 @@ fn mm(link: &mut Link, _: &[u64]) {
         std::thread::scope(|scope| {
             for cpu in 0..4 {
                 scope.spawn(move || {
-                    pin(cpu);
+                    pin(cpu % cpus());
                     for _ in 0..10 {
                         Pages::new(8).touch();
                     }
