@@ -56,7 +56,6 @@ while read -r module arguments; do insmod /modules/$module $arguments; done < /m
 mkswap /dev/ram0 > /dev/null && swapon /dev/ram0
 mkdir -p "$DISK" && mke2fs /dev/ram1 > /dev/null && mount -t ext4 /dev/ram1 "$DISK"
 cd /root
-stty -F /dev/ttyS1 $TTY
 "#;
 
 /// What a guest is to do.
@@ -105,18 +104,17 @@ fn inside(path: &Path) -> Result<&str> {
 
 /// Process 1 of the guest.
 fn script(disk: &Path, environment: &[(String, String)], work: &Work) -> String {
-    let (tty, run) = match work {
-        Work::Shell { rows, columns } => (
-            format!("sane rows {rows} cols {columns}"),
-            "setsid -c sh < /dev/ttyS1 > /dev/ttyS1 2>&1\n".to_owned(),
+    let run = match work {
+        // The size lasts as long as the port is open.
+        Work::Shell { rows, columns } => format!(
+            "setsid -c sh -c 'stty sane rows {rows} cols {columns}; exec sh' < /dev/ttyS1 > /dev/ttyS1 2>&1\n"
         ),
         Work::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-            let run = format!(
-                "{{ {}; }} < /dev/null > /dev/ttyS1 2>&1\nprintf '\\001vm-status=%d\\n' $? > /dev/ttyS1\n",
+            format!(
+                "stty -F /dev/ttyS1 raw -echo\n{{ {}; }} < /dev/null > /dev/ttyS1 2>&1\nprintf '\\001vm-status=%d\\n' $? > /dev/ttyS1\n",
                 words.join(" ")
-            );
-            ("raw -echo".to_owned(), run)
+            )
         }
     };
     let (head, body) = INIT.split_once('\n').unwrap_or(("", INIT));
@@ -126,10 +124,7 @@ fn script(disk: &Path, environment: &[(String, String)], work: &Work) -> String 
         .map(|(name, value)| format!("export {name}={}\n", quote(value)))
         .collect();
     // Without `sync` the last bytes may still be on their way to the port.
-    format!(
-        "{head}\nDISK={disk} TTY={}\n{body}{exports}{run}sync\npoweroff -f\n",
-        quote(&tty)
-    )
+    format!("{head}\nDISK={disk}\n{body}{exports}{run}sync\npoweroff -f\n")
 }
 
 /// A word as the shell reads it back.
@@ -352,7 +347,7 @@ mod tests {
             &Work::Command(vec!["echo".to_owned(), "it's".to_owned()]),
         );
         assert!(
-            text.starts_with("#!/bin/busybox sh\nDISK='/tmp/disk' "),
+            text.starts_with("#!/bin/busybox sh\nDISK='/tmp/disk'\n"),
             "{text}"
         );
         assert!(text.contains("export A='b c'\n"), "{text}");
