@@ -20,8 +20,8 @@ use core::ptr::{read_volatile, write_volatile};
 use faultscope_common::{
     abi::PROBES,
     blocked::{
-        Blocked, BlockedKey, BlockedRow, KEY_WORDS, READER, READERS, ROW_USED,
-        UNKNOWN, UNKNOWN_CALL, WRITER,
+        Blocked, BlockedKey, BlockedRow, KEY_WORDS, READER, READERS, ROW_USED, UNKNOWN,
+        UNKNOWN_CALL, WRITER,
     },
     lock::{DEPTH, flags},
     loss,
@@ -120,7 +120,10 @@ fn holder(rwsem: u64, mm: u64) -> Holder {
     let (task, is_reader) = if is_rt {
         let task = word & !RT_MUTEX_HAS_WAITERS;
         // Readers hold no rt_mutex: a writer that has it waits for them.
-        (task, task != 0 && task == launder_in(&WAITER_SCRATCH, thread::task()))
+        (
+            task,
+            task != 0 && task == launder_in(&WAITER_SCRATCH, thread::task()),
+        )
     } else {
         (word & !RWSEM_OWNER_FLAGS, word & RWSEM_READER_OWNED != 0)
     };

@@ -167,10 +167,7 @@ pub fn row_and_window(context: Context) -> Option<(&'static mut ThreadRow, u64)>
 #[inline(always)]
 pub fn row_and_pending(
     context: Context,
-) -> (
-    Option<&'static mut ThreadRow>,
-    Option<&'static mut Pending>,
-) {
+) -> (Option<&'static mut ThreadRow>, Option<&'static mut Pending>) {
     let epoch = control().0;
     let pid_tgid = bpf_get_current_pid_tgid();
     let tid = pid_tgid & 0xffff_ffff;
@@ -192,10 +189,7 @@ pub fn row_and_pending(
 
 /// The row as [`present`] gives it, and what [`pending`] gives, with one look-up of the slot.
 #[inline(always)]
-pub fn present_and_pending() -> (
-    Option<&'static mut ThreadRow>,
-    Option<&'static mut Pending>,
-) {
+pub fn present_and_pending() -> (Option<&'static mut ThreadRow>, Option<&'static mut Pending>) {
     let tid = tid();
     let Some(row) = THREADS.get_ptr_mut(slot(tid)) else {
         return (None, None);
