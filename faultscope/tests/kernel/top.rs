@@ -258,40 +258,39 @@ fn hostile_names_stay_names() {
     let pid = child.pid().to_string();
     cgroup.take(child.pid());
     child.go();
-    for view in [
-        "processes",
-        "threads",
-        "cgroups",
-        "overview",
-        "holders",
-        "madvise",
+    // Names are scrubbed where they are read, so not every view needs every format.
+    for (view, format) in [
+        ("processes", "text"),
+        ("threads", "csv"),
+        ("cgroups", "jsonl"),
+        ("overview", "text"),
+        ("holders", "csv"),
+        ("madvise", "jsonl"),
     ] {
-        for format in ["text", "csv", "jsonl"] {
-            let arguments = ["-b", "-n", "2", "-d", "0.3", "--pid", &pid];
-            let output = command(&arguments)
-                .args(["--view", view, "--format", format])
-                .output()
-                .expect("the binary runs");
-            assert!(is_done(output.status), "{output:?}");
-            let text = String::from_utf8(output.stdout).expect("UTF-8");
-            // Lines of CSV end as RFC 4180 says.
-            let text = text.replace("\r\n", "\n");
-            let hostile: Vec<char> = text
-                .chars()
-                .filter(|c| is_unsafe(*c) && *c != '\n')
-                .collect();
-            assert!(hostile.is_empty(), "{view} {format}: {hostile:?}");
-            let named = text.matches(REPLACEMENT).count() as u64;
-            demand(&format!("scrubbed characters, {view} {format}"), named, 3);
-            match format {
-                "csv" => demand_rectangular(&text),
-                "jsonl" => {
-                    for line in text.lines() {
-                        serde_json::from_str::<serde_json::Value>(line).expect("JSON");
-                    }
+        let arguments = ["-b", "-n", "2", "-d", "0.3", "--pid", &pid];
+        let output = command(&arguments)
+            .args(["--view", view, "--format", format])
+            .output()
+            .expect("the binary runs");
+        assert!(is_done(output.status), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        // Lines of CSV end as RFC 4180 says.
+        let text = text.replace("\r\n", "\n");
+        let hostile: Vec<char> = text
+            .chars()
+            .filter(|c| is_unsafe(*c) && *c != '\n')
+            .collect();
+        assert!(hostile.is_empty(), "{view} {format}: {hostile:?}");
+        let named = text.matches(REPLACEMENT).count() as u64;
+        demand(&format!("scrubbed characters, {view} {format}"), named, 3);
+        match format {
+            "csv" => demand_rectangular(&text),
+            "jsonl" => {
+                for line in text.lines() {
+                    serde_json::from_str::<serde_json::Value>(line).expect("JSON");
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
 }
