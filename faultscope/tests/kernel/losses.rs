@@ -448,9 +448,9 @@ fn madvise_calls_missing_from_their_table_are_counted() {
 
 /// Class and mode of a wait for an inode's rwsem behind a writer: with PREEMPT_RT
 /// that is a wait for the rt_mutex in it (`rwbase_write_lock`,
-/// kernel/locking/rwbase_rt.c), which does not say what it is part of.
+/// kernel/locking/rwbase_rt.c), which says neither what it is part of nor what for.
 fn inode_lock_wait() -> (usize, u8) {
-    if is_rt() { (7, 8) } else { (5, 4) }
+    if is_rt() { (7, 0) } else { (5, 4) }
 }
 
 /// The control of the three tests after it: nothing lost, every wait seen once.
