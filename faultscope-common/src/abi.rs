@@ -68,6 +68,8 @@ pub mod map {
     pub const WAITER_SCRATCH: &str = "WAITER_SCRATCH";
     /// Array of scratch stacks of holders that give the lock back, one per possible CPU.
     pub const RELEASE_SCRATCH: &str = "RELEASE_SCRATCH";
+    /// Array of words through which refault programs forget the type of a pointer, one per possible CPU.
+    pub const REFAULT_SCRATCH: &str = "REFAULT_SCRATCH";
     /// Array of scratch stacks of holders that keep it for read, one per possible CPU.
     pub const DOWNGRADE_SCRATCH: &str = "DOWNGRADE_SCRATCH";
     /// Array of `GivenSet`, hashed by address space and address.

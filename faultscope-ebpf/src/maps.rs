@@ -114,6 +114,10 @@ pub static WAITER_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
 /// The same by `mmap_released`.
 #[map]
 pub static RELEASE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
+/// A pointer that loses its type in a program on madvise or its refaults: none of
+/// them interrupts another.
+#[map]
+pub static REFAULT_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);
 /// The same by `mmap_acquired`, of a hold that is downgraded.
 #[map]
 pub static DOWNGRADE_SCRATCH: Array<[u64; FRAMES]> = Array::with_max_entries(1, 0);

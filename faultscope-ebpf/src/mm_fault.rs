@@ -6,8 +6,9 @@
 
 use crate::{
     globals::{self, get, member, peek},
+    lru::argument,
     maps::{MM_PATHS, MM_THREADS},
-    mmap::{launder, syscall},
+    mmap::syscall,
     record::{cpu, exchange, lose, mix},
     thread::{self, Context},
 };
@@ -481,7 +482,7 @@ fn mm_fault_swap(ctx: FEntryContext) -> i32 {
 #[fentry(function = "folio_add_new_anon_rmap")]
 fn mm_fault_new(ctx: FEntryContext) -> i32 {
     let Some(pass) = inner() else { return 0 };
-    let folio = launder(ctx.arg(0));
+    let folio = argument(&ctx, 0);
     let flags: u64 = peek(folio, &globals::OFF_FOLIO_FLAGS).unwrap_or(0);
     let head = get(&globals::PG_HEAD);
     let order = if head != ABSENT && (flags >> (head & get(&globals::M63))) & 1 != 0 {

@@ -7,7 +7,7 @@ use crate::{
     globals::{self, get},
     handoff,
     identify::{Scratch, are_chains_wanted, owner, take_chain},
-    maps::{DOWNGRADE_SCRATCH, MMAP, MMAP_LAST, RELEASE_SCRATCH, SCRATCH},
+    maps::{DOWNGRADE_SCRATCH, MMAP, MMAP_LAST, RELEASE_SCRATCH},
     record::{add, cpu, exchange, lose, mix, raise, totals},
     thread::{self, Context, Special},
 };
@@ -69,13 +69,8 @@ fn now() -> u64 {
 
 /// A typed kernel pointer as a plain number: the verifier forbids arithmetic on
 /// the former, and a round trip through a map forgets the type.
-#[inline(always)]
-pub fn launder(pointer: *const u8) -> u64 {
-    launder_in(&SCRATCH, pointer)
-}
-
-/// The same through a scratch of the caller's own, for programs that may
-/// interrupt another one.
+///
+/// The scratch is the caller's own: whatever may interrupt it uses another.
 #[inline(always)]
 pub fn launder_in(scratch: &'static Scratch, pointer: *const u8) -> u64 {
     let Some(scratch) = scratch.get_ptr_mut(cpu()) else {

@@ -6,8 +6,8 @@
 
 use crate::{
     globals::{self, get, member, peek},
-    maps::{GIVEN, REFAULTS},
-    mmap::launder,
+    maps::{GIVEN, REFAULT_SCRATCH, REFAULTS},
+    mmap::launder_in,
     record::{add, cpu, exchange, lose, mix},
     thread,
 };
@@ -72,7 +72,7 @@ fn advised_mm(ctx: BtfTracePointContext) -> i32 {
     if pending.madvise_start_ns == 0 || u64::from(pending.madvise_call) != NR_PROCESS_MADVISE {
         return 0;
     }
-    let mm = launder(ctx.arg(0));
+    let mm = launder_in(&REFAULT_SCRATCH, ctx.arg(0));
     if mm != own_mm() {
         pending.madvise_len = mm;
     }
@@ -83,7 +83,7 @@ fn advised_mm(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn own_mm() -> u64 {
     match member::<*const u8>(thread::task(), &globals::OFF_TASK_MM) {
-        Some(mm) if !mm.is_null() => launder(mm),
+        Some(mm) if !mm.is_null() => launder_in(&REFAULT_SCRATCH, mm),
         _ => 0,
     }
 }
@@ -158,7 +158,7 @@ pub fn given_back(pending: &Pending, tgid: u32, start: u64, bytes: u64) {
 /// The same number, of which the verifier then knows nothing: else it goes through what follows once for each value.
 #[inline(always)]
 fn forget(number: u64) -> u64 {
-    launder(number as *const u8)
+    launder_in(&REFAULT_SCRATCH, number as *const u8)
 }
 
 /// Keeps one range, under each granule it touches.

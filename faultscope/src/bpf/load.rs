@@ -152,6 +152,7 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::BLOCKED, sizes.blocked_rows * sizes.cpus),
         (map::WAITER_SCRATCH, sizes.cpus),
         (map::RELEASE_SCRATCH, sizes.cpus),
+        (map::REFAULT_SCRATCH, sizes.cpus),
         (map::DOWNGRADE_SCRATCH, sizes.cpus),
         (map::BUDGET_CLOCK, sizes.cpus),
         (map::BUDGET_SCRATCH, sizes.cpus),
