@@ -34,6 +34,10 @@ const WANTERS: usize = 3;
 /// Name of the thread that holds the lock.
 const HOLDER: &str = "fs-holder";
 
+/// Waits of threads that are joined but not dead: they give their address space
+/// up after that (exit_mm, kernel/exit.c).
+const DYING: u64 = WANTERS as u64 + 1;
+
 /// What a test knows of the holds that others must wait for.
 struct Wanted {
     waiter: u32,
@@ -210,7 +214,7 @@ fn a_populating_thread_is_named_by_those_it_blocks() {
             "do_vmi_align_munmap",
             "do_mas_align_munmap",
         ],
-        edge: 0,
+        edge: DYING,
     };
     demand_blocked(&mut session, &mut children, &wanted);
     feature(
@@ -236,7 +240,7 @@ fn a_writing_thread_is_named_by_those_it_blocks() {
         calls: &[libc::SYS_mprotect],
         held: Held::Write,
         sites: &["do_mprotect_pkey", "__x64_sys_mprotect"],
-        edge: 0,
+        edge: DYING,
     };
     demand_blocked(&mut session, &mut children, &wanted);
     feature(
@@ -286,19 +290,25 @@ fn change(pages: &Pages, is_writable: bool) {
 fn beside(hold: impl FnOnce() + Send, want: impl Fn(usize) + Sync) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for thread in 0..WANTERS {
-            let (is_over, want) = (&is_over, &want);
-            scope.spawn(move || {
-                while !is_over.load(Ordering::Acquire) {
-                    want(thread);
-                }
-            });
-        }
+        let wanters: Vec<_> = (0..WANTERS)
+            .map(|thread| {
+                let (is_over, want) = (&is_over, &want);
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Acquire) {
+                        want(thread);
+                    }
+                })
+            })
+            .collect();
         let holder = std::thread::Builder::new().name(HOLDER.into());
         let holder = holder.spawn_scoped(scope, hold).expect("a thread");
         let ended = holder.join();
         is_over.store(true, Ordering::Release);
         assert!(ended.is_ok(), "the holder failed");
+        // The end of a scope leaves them unmapping their stacks, with mmap_lock.
+        for wanter in wanters {
+            assert!(wanter.join().is_ok(), "a wanter failed");
+        }
     });
 }
 
