@@ -18,3 +18,4 @@ pub mod render;
 pub mod sample;
 pub mod symbol;
 pub mod tui;
+pub mod workload;

@@ -7,6 +7,7 @@ pub mod counters;
 pub mod delta;
 pub mod histogram;
 pub mod refault;
+pub mod run;
 
 pub use budget::Budget;
 pub use counters::{Counters, Scope};

@@ -1,0 +1,138 @@
+//! A run: what a recording says beside its increments. Pure data.
+
+use std::collections::BTreeMap;
+
+/// One recorded run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// Identity, 32 hexadecimal digits drawn at the start.
+    pub id: String,
+    /// Version of the tool that recorded it.
+    pub tool_version: String,
+    /// First reading, ns since the Unix epoch.
+    pub start_real_ns: u64,
+    /// First reading, monotonic ns.
+    pub start_mono_ns: u64,
+    /// Interval asked for, ns.
+    pub interval_ns: u64,
+    /// Kernel-side filters in force, as the user wrote them.
+    pub filter: String,
+    /// What the user said of it: `--label KEY=VALUE`.
+    pub labels: BTreeMap<String, String>,
+    /// Number of its round, from 1, and its side, among alternating or repeated runs.
+    pub round: Option<Round>,
+    /// Host and kernel facts at the start, in the order of their catalogue.
+    pub facts: Vec<RunFact>,
+    /// The kernel's build options, sorted by name; empty if the kernel does not tell.
+    pub kernel_config: Vec<(String, String)>,
+    /// Programs of the catalogue with what became of them.
+    pub probes: Vec<RunProbe>,
+    /// The workload, if there is one.
+    pub workload: Option<Workload>,
+    /// How it ended; `None` if the recorder was killed.
+    pub end: Option<End>,
+}
+
+/// Place of a run among others made together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// Identity that all runs made together share.
+    pub series: String,
+    /// Number of the round, from 1.
+    pub number: u32,
+    /// `A` or `B` of alternating runs, empty for repeated ones.
+    pub side: String,
+}
+
+/// A fact about the host; unknown ones keep their reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFact {
+    /// Catalogue id.
+    pub id: String,
+    /// Its value in words, or why it is not known.
+    pub value: Result<String, String>,
+}
+
+/// What became of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunProbe {
+    /// Program.
+    pub program: String,
+    /// Its signal.
+    pub signal: String,
+    /// Attached at the start.
+    pub is_attached: bool,
+    /// Its hook, or why it is not attached.
+    pub place: String,
+    /// Program of the first choice whose place it took, if it is a substitute.
+    pub substitutes: Option<String>,
+}
+
+/// The command a recording was made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// Arguments, the program first; lossy where they are no UTF-8.
+    pub argv: Vec<String>,
+    /// Working directory.
+    pub directory: String,
+    /// Environment variables set for it.
+    pub environment: Vec<(String, String)>,
+    /// Process id.
+    pub tgid: u32,
+    /// Start, monotonic ns.
+    pub start_mono_ns: u64,
+    /// What it wrote to standard output and standard error, as far as kept.
+    pub output: Output,
+    /// How it ended; `None` while it runs.
+    pub ended: Option<Ended>,
+}
+
+/// Output of a workload, both streams as they arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Text, lossy.
+    pub text: String,
+    /// Bytes left out in the middle to keep the file small.
+    pub dropped_bytes: u64,
+}
+
+/// How a workload ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// End, monotonic ns.
+    pub mono_ns: u64,
+    /// Exit status, if it exited.
+    pub code: Option<i32>,
+    /// Signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Resources it and its waited-for descendants used.
+    pub usage: Usage,
+}
+
+/// `getrusage(RUSAGE_CHILDREN)` of a workload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// User CPU time, ns.
+    pub user_ns: u64,
+    /// System CPU time, ns.
+    pub system_ns: u64,
+    /// Peak resident memory, bytes.
+    pub max_rss_bytes: u64,
+    /// Minor faults.
+    pub minor_faults: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct End {
+    /// Last reading, monotonic ns.
+    pub mono_ns: u64,
+    /// Why, in a clause: `the command ended`, `--duration`, `SIGINT`.
+    pub reason: String,
+}
