@@ -31,7 +31,7 @@ pub struct ProcessId {
 }
 
 /// A thread's increments.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
     /// Its process.
     pub process: ProcessId,
@@ -44,7 +44,7 @@ pub struct Thread {
 }
 
 /// A process's increments: its threads, exited ones included.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Process {
     /// Name of the leader, scrubbed; empty if never seen.
     pub comm: Arc<str>,
@@ -57,7 +57,7 @@ pub struct Process {
 }
 
 /// A cgroup's increments: the threads in it when they faulted or waited.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cgroup {
     /// Threads with a row that are alive.
     pub threads: u64,
@@ -157,7 +157,7 @@ pub struct LruCoverage {
 }
 
 /// A CPU's increments; never filtered.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
     /// CPU number.
     pub cpu: u32,
@@ -206,7 +206,7 @@ pub const FAULT_BACKINGS: [&str; 8] = [
 ];
 
 /// Passes of `handle_mm_fault`; those that returned anything but RETRY are faults.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Passes {
     /// Passes that began.
     pub began: u64,
@@ -261,7 +261,7 @@ impl Passes {
 }
 
 /// Passes of a process's threads.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessPasses {
     /// All of them; errors are not told apart and stand under the first.
     pub passes: Passes,
@@ -270,7 +270,7 @@ pub struct ProcessPasses {
 }
 
 /// Faults of an address space in the interval.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Space {
     /// Process that has it.
     pub process: Option<ProcessId>,
@@ -298,7 +298,7 @@ pub struct TakerId {
 }
 
 /// Who took which mmap_lock how.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Taker {
     /// Process that owns the mm, 0 unknown.
     pub owner: u32,
@@ -348,7 +348,7 @@ pub struct LockId {
 }
 
 /// Contended waits of a lock or call site.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lock {
     /// Waits that ended.
     pub waits: u64,
@@ -376,7 +376,7 @@ pub struct SpinWaits {
 }
 
 /// A kernel call chain.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallChain {
     /// First function outside the lock code.
     pub site: String,
@@ -396,7 +396,7 @@ pub struct MadviseId {
 }
 
 /// Increments of a madvise row.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Madvise {
     /// Calls.
     pub calls: u64,
@@ -411,7 +411,7 @@ pub struct Madvise {
 }
 
 /// One of our programs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
@@ -428,7 +428,7 @@ pub struct Program {
 }
 
 /// Fill of a map.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MapFill {
     /// Name.
     pub name: &'static str,
@@ -448,7 +448,7 @@ pub struct Loss {
 }
 
 /// Own cost.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Own {
     /// CPU time of this process in the interval, ns.
     pub cpu_ns: Option<u64>,
@@ -463,7 +463,7 @@ pub struct Own {
 }
 
 /// Increments over one interval.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delta {
     /// End, monotonic ns.
     pub t_mono_ns: u64,

@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 
 /// Memory a process gave back by one advice, and faults on it within the window.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refault {
     /// Ranges given back.
     pub ranges: u64,
