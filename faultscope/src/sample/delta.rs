@@ -52,6 +52,8 @@ pub struct Process {
     pub cgroup: u64,
     /// Threads with a row that are alive.
     pub threads: u64,
+    /// The process or an ancestor of it is the command that a recording was made of.
+    pub is_workload: bool,
     /// Increments.
     pub counters: Counters,
 }
