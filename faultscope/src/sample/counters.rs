@@ -105,7 +105,7 @@ impl IndexMut<Scope> for Counters {
 impl AddAssign<&Self> for Counters {
     fn add_assign(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a += b;
+            *a = a.saturating_add(*b);
         }
     }
 }

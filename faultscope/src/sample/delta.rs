@@ -239,19 +239,19 @@ pub struct Passes {
 impl Passes {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        self.began += other.began;
-        self.faults += other.faults;
-        self.retries += other.retries;
-        self.majors += other.majors;
-        self.completed += other.completed;
+        self.began = self.began.saturating_add(other.began);
+        self.faults = self.faults.saturating_add(other.faults);
+        self.retries = self.retries.saturating_add(other.retries);
+        self.majors = self.majors.saturating_add(other.majors);
+        self.completed = self.completed.saturating_add(other.completed);
         for (a, b) in self.errors.iter_mut().zip(&other.errors) {
-            *a += b;
+            *a = a.saturating_add(*b);
         }
-        self.ns += other.ns;
+        self.ns = self.ns.saturating_add(other.ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.pages += other.pages;
-        self.large += other.large;
-        self.unpaired += other.unpaired;
+        self.pages = self.pages.saturating_add(other.pages);
+        self.large = self.large.saturating_add(other.large);
+        self.unpaired = self.unpaired.saturating_add(other.unpaired);
         self.histogram.add(&other.histogram);
     }
 

@@ -16,7 +16,7 @@ impl Histogram {
     /// Adds another histogram.
     pub fn add(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a += b;
+            *a = a.saturating_add(*b);
         }
     }
 

@@ -6,6 +6,7 @@ pub mod budget;
 pub mod counters;
 pub mod delta;
 pub mod histogram;
+pub mod merge;
 pub mod refault;
 pub mod run;
 

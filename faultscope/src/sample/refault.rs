@@ -22,11 +22,11 @@ pub struct Refault {
 impl Refault {
     /// Adds another CPU's.
     pub fn add(&mut self, other: &Self) {
-        self.ranges += other.ranges;
-        self.bytes += other.bytes;
-        self.lost_bytes += other.lost_bytes;
-        self.refaults += other.refaults;
-        self.ns += other.ns;
+        self.ranges = self.ranges.saturating_add(other.ranges);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.lost_bytes = self.lost_bytes.saturating_add(other.lost_bytes);
+        self.refaults = self.refaults.saturating_add(other.refaults);
+        self.ns = self.ns.saturating_add(other.ns);
         self.after.add(&other.after);
     }
 

@@ -8,6 +8,8 @@ mod latency;
 mod locks;
 mod lru;
 mod machine;
+#[cfg(test)]
+mod merged;
 mod overview;
 mod refaults;
 mod scopes;
