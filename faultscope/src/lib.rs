@@ -15,6 +15,7 @@ pub mod model;
 pub mod name;
 pub mod plan;
 pub mod render;
+pub mod run;
 pub mod sample;
 pub mod symbol;
 pub mod tui;
