@@ -627,7 +627,6 @@ fn large_folios_are_told() {
     else {
         feature(WHAT, Err("the kernel has huge pages of one size only"));
         skip("this kernel has no large anonymous folios but huge pages");
-        child.finish();
         return;
     };
     let (model, _) = watch(&mut session, &mut child);

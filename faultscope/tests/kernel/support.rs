@@ -183,9 +183,13 @@ impl Child {
         self.report()
     }
 
-    /// Lets the child end and demands that it ends well.
+    /// Lets the child end from its last stop and demands that it ends well. A child
+    /// with a stop left fails instead of waiting for ever.
     pub(crate) fn finish(mut self) {
         self.go();
+        self.socket
+            .shutdown(std::net::Shutdown::Write)
+            .expect("the child listens");
         let status = self.child.wait().expect("the child can be waited for");
         assert!(status.success(), "the child failed: {status}");
     }
