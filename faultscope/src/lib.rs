@@ -19,4 +19,5 @@ pub mod run;
 pub mod sample;
 pub mod symbol;
 pub mod tui;
+pub mod units;
 pub mod workload;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use faultscope::model::finding::RULES;
 use faultscope::model::{Kind, TableId, field};
 use faultscope::tui::keys_markdown;
 
@@ -76,4 +77,24 @@ fn keys_are_those_of_the_key_table() {
             keys_markdown()
         ),
     );
+}
+
+#[test]
+fn findings_are_those_of_the_table_of_rules() {
+    let mut made = String::from(
+        "# Findings\n\nRules over the numbers of one interval, or of a whole recording; made from the table of rules. `top` shows what \
+         they\nfound in the Overview, and in full with `--view findings`; in JSON lines they stand under `findings` whatever the view, \
+         each\nwith `id`, `title`, `text`, `evidence` (numbers under keys that end in their unit) and `next`.\n\nA rule whose signal is \
+         missing says nothing: that a finding is absent does not mean that its cause is. `--view findings`\nattaches every probe that \
+         a rule needs; among them is the pair for madvise, which slows every system call.\n",
+    );
+    for rule in RULES {
+        write!(
+            made,
+            "\n## {}\n\n| | |\n|---|---|\n| id | `{}` |\n| shown when | {} |\n| why there | {} |\n| needs | {} |\n| next | `{}` |\n",
+            rule.title, rule.id, rule.threshold, rule.reason, rule.needs, rule.next
+        )
+        .expect("writing to a string");
+    }
+    check("findings.md", &made);
 }

@@ -5,6 +5,7 @@ use clap::{CommandFactory as _, Parser as _};
 use super::*;
 use crate::export::Format;
 use crate::model::TableId;
+use crate::model::finding::RULES;
 
 fn top(args: &[&str]) -> Result<TopArgs, clap::Error> {
     let line = ["faultscope", "top"]
@@ -89,7 +90,7 @@ fn views_go_by_table_or_by_tab() {
         TableId::Programs
     );
     assert!(
-        refused(&["--view", "nosuch"]).contains("overview, cpus"),
+        refused(&["--view", "nosuch"]).contains("overview, findings, cpus"),
         "names the choices"
     );
     // The help lists the ids in prose.
@@ -193,4 +194,13 @@ fn choices_read_as_prose() {
         [choice(&[]), choice(&["a"]), choice(&["a", "b", "c"])],
         ["", "a", "a, b or c"]
     );
+}
+
+#[test]
+fn the_next_command_of_every_finding_exists() {
+    let losses = "faultscope top --view losses";
+    for next in RULES.iter().map(|rule| rule.next).chain([losses]) {
+        let parsed = Cli::try_parse_from(next.split(' '));
+        assert!(parsed.is_ok(), "{next}: {parsed:?}");
+    }
 }

@@ -16,7 +16,7 @@ use crate::bpf::{Maps, Programs, Sizes, load::load, object};
 use crate::collect::{CATALOG, Collector, DEFAULT_REFAULT_WINDOW_NS, Now, Settings};
 use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
-use crate::model::{Context, HostLine, Missing, Model, Spinlock, TableId};
+use crate::model::{ATTACHED_ONLY, Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 
@@ -192,15 +192,17 @@ impl Session {
             self.whole.retain(|set| wanted.contains(set));
             self.tell_places();
         }
+        let is_findings = table == TableId::Findings;
         let is_locks = matches!(
             table,
             TableId::Locks | TableId::LockSites | TableId::LockHolders | TableId::LockBlocked
         );
-        self.collector.set_stacks(is_locks);
-        self.collector.set_sharing(table == TableId::AddressSpaces);
+        self.collector.set_stacks(is_locks || is_findings);
+        self.collector
+            .set_sharing(table == TableId::AddressSpaces || is_findings);
         self.no_budget = self
             .collector
-            .set_budget(table == TableId::Budget && self.plan.has("budget"))
+            .set_budget((table == TableId::Budget || is_findings) && self.plan.has("budget"))
             .err();
         // Without the right to it, run times are absent; `doctor` says so.
         self.is_measured = self
@@ -309,7 +311,7 @@ impl Session {
             (Set::Refaults, "refaults", "refaults"),
         ] {
             if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
-                let reason = format!("attached only while a view that shows it is open ({view})");
+                let reason = format!("{ATTACHED_ONLY} while a view that shows it is open ({view})");
                 missing.push(Missing { signal, reason });
             }
         }
@@ -364,6 +366,15 @@ fn sets(table: TableId) -> &'static [Set] {
         | TableId::FaultCpus => &[Set::Latency],
         TableId::LockBlocked => &[Set::Blocked],
         TableId::Budget => &[Set::Budget],
+        // Whatever a rule looks at.
+        TableId::Findings => &[
+            Set::Blocked,
+            Set::Latency,
+            Set::Lru,
+            Set::Madvise,
+            Set::Refaults,
+            Set::Budget,
+        ],
         _ => &[],
     }
 }

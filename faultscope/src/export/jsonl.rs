@@ -1,9 +1,11 @@
 //! JSON lines, schema `faultscope.top/1`: one object per interval.
 //!
 //! Row keys are catalogue ids: the increment of a counter stands under its id,
-//! its rate under `<id>_per_sec`; what was not measured is null.
+//! its rate under `<id>_per_sec`; what was not measured is null. Findings stand
+//! in every object, whatever the view.
 
 use super::{Chosen, Selection};
+use crate::model::finding::{Evidence, Finding};
 use crate::model::{Field, Header, Kind, Lost, Missing, Model, Row, Value};
 use crate::render::cell::per_second;
 use crate::render::time::format_rfc3339;
@@ -26,6 +28,7 @@ struct Interval<'a> {
     missing: Vec<Reason<'a>>,
     header: Head<'a>,
     notes: &'a [String],
+    findings: Vec<Found<'a>>,
     rows: Vec<Cells<'a>>,
     omitted: u64,
 }
@@ -49,6 +52,7 @@ pub(super) fn write(out: &mut dyn Write, model: &Model, selection: &Selection) -
         missing: model.missing.iter().map(Reason::new).collect(),
         header: Head::new(&model.header),
         notes: &model.notes,
+        findings: model.findings().iter().map(Found).collect(),
         rows: rows
             .iter()
             .map(|i| Cells {
@@ -147,6 +151,43 @@ impl<'a> Head<'a> {
     }
 }
 
+struct Found<'a>(&'a Finding);
+
+impl Serialize for Found<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let found = self.0;
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("id", found.id)?;
+        map.serialize_entry("title", found.title)?;
+        map.serialize_entry("text", &found.text)?;
+        map.serialize_entry("evidence", &Numbers(&found.evidence))?;
+        map.serialize_entry("next", found.next)?;
+        map.end()
+    }
+}
+
+struct Numbers<'a>(&'a [Evidence]);
+
+impl Serialize for Numbers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for evidence in self.0 {
+            cell(&mut map, evidence.name, &evidence.value)?;
+        }
+        map.end()
+    }
+}
+
+/// One value under its key; an absent one is null.
+fn cell<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M::Error> {
+    match value {
+        Value::Absent => map.serialize_entry(key, &()),
+        Value::Text(t) => map.serialize_entry(key, t),
+        Value::Count(n) => map.serialize_entry(key, n),
+        Value::Real(x) => map.serialize_entry(key, x),
+    }
+}
+
 struct Cells<'a> {
     fields: &'static [&'static Field],
     row: &'a Row,
@@ -157,12 +198,7 @@ impl Serialize for Cells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (field, value) in self.fields.iter().zip(&self.row.cells) {
-            match value {
-                Value::Absent => map.serialize_entry(field.id, &())?,
-                Value::Text(t) => map.serialize_entry(field.id, t)?,
-                Value::Count(n) => map.serialize_entry(field.id, n)?,
-                Value::Real(x) => map.serialize_entry(field.id, x)?,
-            }
+            cell(&mut map, field.id, value)?;
             if field.kind == Kind::Counter {
                 let rate = per_second(field, value, self.interval_secs);
                 map.serialize_entry(&format!("{}_per_sec", field.id), &rate)?;

@@ -197,3 +197,28 @@ fn a_closed_pipe_is_an_error_of_its_kind() {
         assert_eq!(e.kind(), io::ErrorKind::BrokenPipe, "{f:?}");
     }
 }
+
+#[test]
+fn every_object_has_the_findings_with_their_numbers() {
+    for table in [TableId::Findings, TableId::Cpus] {
+        let out = written(Format::Jsonl, all_of(table), &[fixture::found()]);
+        let v: Json = serde_json::from_str(&out).expect("a line is one object");
+        let findings = v["findings"].as_array().expect("findings are a list");
+        let ids: Vec<_> = findings.iter().map(|f| &f["id"]).collect();
+        assert_eq!(
+            ids,
+            ["mmap_lock_writers_block_faults", "page_clearing_dominates"]
+        );
+        assert_eq!(findings[0]["evidence"]["fault_wait_ns"], 678_000_000_u64);
+        assert_eq!(findings[0]["evidence"]["writer_syscall"], "munmap");
+        assert_eq!(findings[0]["next"], "faultscope top --view blocked");
+        for key in ["title", "text"] {
+            assert!(findings[1][key].is_string(), "{key}");
+        }
+    }
+    let out = written(Format::Text, all_of(TableId::Findings), &[fixture::found()]);
+    assert!(out.contains("12.3k faults waited 678ms"), "{out}");
+    assert!(out.contains("faultscope top --view budget"), "{out}");
+    let out = written(Format::Jsonl, all_of(TableId::Cpus), &[fixture::empty()]);
+    assert!(out.contains("\"findings\":[]"), "{out}");
+}

@@ -254,6 +254,10 @@ fields! {
     LOST_TOTAL = "lost_total" "TOTAL" Events Gauge 1 "" "Events lost since attach, or entries in the map.";
     CAPACITY = "capacity" "CAPACITY" Number Gauge 3 "" "Entries the map can hold.";
 
+    FINDING = "finding" "FINDING" None Key 0 "" "What a rule found; docs/findings.md lists the rules.";
+    FINDING_TEXT = "text" "TEXT" None Gauge 1 "" "The finding in one sentence with its numbers.";
+    FINDING_NEXT = "next" "NEXT" None Gauge 4 "" "Command that shows more.";
+
     OVERVIEW_FROM = "from" "FROM" None Key 0 "" "View the row comes from.";
     VALUE = "value" "VALUE" Number Gauge 0 "" "The row's first figure, in the unit given.";
     UNIT_NAME = "unit" "UNIT" None Key 1 "" "Unit of the figure.";
@@ -261,6 +265,8 @@ fields! {
 
 /// Columns of the Overview.
 pub static OVERVIEW: &[&Field] = &[&OVERVIEW_FROM, &SUBJECT, &VALUE, &UNIT_NAME, &COMMENT];
+/// Columns of the findings.
+pub static FINDINGS: &[&Field] = &[&FINDING, &FINDING_TEXT, &FINDING_NEXT];
 /// Columns of the CPU view.
 pub static CPUS: &[&Field] = &[
     &CPU,

@@ -52,3 +52,15 @@ pub struct Missing {
     /// Why, in the words of `doctor`.
     pub reason: String,
 }
+
+/// How the reason of a signal begins that would be given if it were asked for.
+pub const ATTACHED_ONLY: &str = "attached only";
+
+impl Missing {
+    /// Whether the host would give the signal: its probes are just not attached,
+    /// because no view shows it or because they are attached by name alone.
+    #[must_use]
+    pub fn is_by_choice(&self) -> bool {
+        self.reason.starts_with(ATTACHED_ONLY)
+    }
+}

@@ -7,13 +7,15 @@
 pub mod advice;
 mod build;
 pub mod field;
+pub mod finding;
 pub mod header;
 pub mod syscall;
 pub mod table;
 pub mod view;
 
 pub use field::{Field, Kind, Unit};
-pub use header::{Header, Lost, Missing};
+pub use finding::Finding;
+pub use header::{ATTACHED_ONLY, Header, Lost, Missing};
 pub use table::{Row, Table, Value};
 pub use view::{TableId, View};
 
@@ -81,6 +83,7 @@ pub struct Model {
     delta: Arc<Delta>,
     context: Arc<Context>,
     tables: Vec<OnceLock<Table>>,
+    findings: OnceLock<Vec<Finding>>,
 }
 
 impl Model {
@@ -99,6 +102,7 @@ impl Model {
             delta,
             context,
             tables: vec![OnceLock::new(); TableId::ALL.len()],
+            findings: OnceLock::new(),
         }
     }
 
@@ -118,6 +122,13 @@ impl Model {
     #[must_use]
     pub fn table(&self, id: TableId) -> &Table {
         self.tables[id.index()].get_or_init(|| build::table(id, &self.delta, &self.context))
+    }
+
+    /// What the rules found, in the order of their table; made on the first call.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        self.findings
+            .get_or_init(|| finding::findings(&self.delta, &self.context))
     }
 
     /// Whether a note holds for the whole capture, so that saying it once is enough.

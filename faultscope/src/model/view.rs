@@ -41,7 +41,9 @@ macro_rules! tables {
 
 tables! {
     Overview, "overview", Overview, "Overview", field::OVERVIEW, "value",
-        "The five greatest rows of each view, and the machine's own counters.";
+        "Findings, the machine's own counters, and the five greatest rows of each view.";
+    Findings, "findings", Overview, "Findings", field::FINDINGS, "finding",
+        "What the rules of docs/findings.md found; all probes they need are attached while it is shown.";
     Cpus, "cpus", Cpus, "CPUs", field::CPUS, "faults",
         "Fault rate, lock waits and handoffs by CPU; never filtered.";
     Processes, "processes", Processes, "Processes", field::PROCESSES, "faults",
@@ -94,6 +96,7 @@ impl TableId {
         !matches!(
             self,
             Self::Overview
+                | Self::Findings
                 | Self::Cpus
                 | Self::FaultKinds
                 | Self::FaultCpus

@@ -5,6 +5,9 @@ use crate::model::{
     Context, Field, HostLine, Kind, Lost, Missing, Model, Row, Spinlock, Table, TableId, Unit,
     Value,
 };
+use crate::sample::blocked::{BlockedId, BlockedWaits, Held};
+use crate::sample::{Budget, Delta};
+use crate::symbol::FaultPart;
 use std::sync::Arc;
 
 /// Two seconds of a quiet machine, with four rows in every table.
@@ -148,6 +151,46 @@ pub(crate) fn missing() -> Arc<[Missing]> {
             reason: "perf_event_open: Permission denied".to_owned(),
         },
     ])
+}
+
+/// One second in which writers block faults and page clearing dominates.
+pub(crate) fn found() -> Model {
+    let mut delta = Delta {
+        t_mono_ns: 100_000_000_000,
+        t_real_ns: 1_700_000_000_000_000_000,
+        interval_ns: 1_000_000_000,
+        ..Delta::default()
+    };
+    delta.names.insert(4200, "mysqld".into());
+    let id = BlockedId {
+        tgid: 4200,
+        syscall: -1,
+        is_write: false,
+        site: 0,
+        held: Held::Write,
+        holder: 4200,
+        holder_tid: 4207,
+        holder_comm: "connection".into(),
+        holder_syscall: Some(11),
+        holder_site: 0,
+        owner: 4200,
+    };
+    let waits = BlockedWaits {
+        waits: 12_345,
+        wait_ns: 678_000_000,
+        max_ns: 9_000_000,
+    };
+    delta.blocked.insert(id, waits);
+    let mut budget = Budget {
+        period_ns: 1_003_009,
+        user: 500,
+        kernel: 800,
+        ..Budget::default()
+    };
+    budget.parts[FaultPart::PageClearing as usize][0] = 310;
+    budget.parts[FaultPart::OtherLock as usize][0] = 90;
+    delta.budget = Some(budget);
+    Model::new(Arc::new(delta), Arc::default())
 }
 
 /// A kernel-side filter, missing signals, a note and late ticks at once.

@@ -5,12 +5,14 @@
 
 pub mod cell;
 pub mod columns;
+pub mod finding;
 pub mod foot;
 pub mod header;
-pub mod number;
 pub mod order;
 pub mod text;
 pub mod time;
+
+pub use crate::units as number;
 
 #[cfg(test)]
 pub(crate) mod fixture;

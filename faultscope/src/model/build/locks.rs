@@ -12,7 +12,7 @@ use crate::{
 use std::collections::HashMap;
 
 /// Whether the class spins; on PREEMPT_RT most of these sleep.
-pub(super) fn is_spin(class: usize) -> bool {
+pub(in crate::model) fn is_spin(class: usize) -> bool {
     matches!(
         LOCK_CLASS_NAMES.get(class),
         Some(&("lru_lock" | "zone_lock" | "page_table_lock" | "spinlock"))

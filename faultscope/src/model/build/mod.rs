@@ -4,6 +4,7 @@ mod blocked;
 mod budget;
 mod cpus;
 mod faults;
+mod findings;
 mod latency;
 mod locks;
 mod lru;
@@ -15,6 +16,8 @@ mod refaults;
 mod scopes;
 #[cfg(test)]
 mod tests;
+
+pub(super) use locks::is_spin;
 
 use super::{Context, Header, Lost, Row, Table, TableId, Value, field::Field, units_secs};
 use crate::sample::{
@@ -35,6 +38,7 @@ const LONG_SPIN_NS: u64 = 10_000_000;
 pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
     let rows = match id {
         TableId::Overview => overview::rows(delta, context),
+        TableId::Findings => findings::rows(delta, context),
         TableId::Cpus => cpus::rows(delta, context),
         TableId::Processes => scopes::processes(delta, context),
         TableId::Threads => scopes::threads(delta, context),
@@ -137,7 +141,7 @@ fn finish(id: TableId, rows: Vec<Cells>) -> Table {
     clippy::cast_precision_loss,
     reason = "a ratio needs no more than 53 bits"
 )]
-fn ratio(n: u64, d: u64) -> Option<f64> {
+pub(super) fn ratio(n: u64, d: u64) -> Option<f64> {
     (d > 0).then(|| n as f64 / d as f64)
 }
 
@@ -156,7 +160,7 @@ fn average(total: u64, n: u64) -> Value {
 }
 
 /// Whether a signal is given here.
-fn has(context: &Context, signal: &str) -> bool {
+pub(super) fn has(context: &Context, signal: &str) -> bool {
     !context.missing.iter().any(|m| m.signal == signal)
 }
 
@@ -234,7 +238,7 @@ pub(super) fn notes(delta: &Delta, context: &Context) -> Vec<String> {
     for (id, lock) in &delta.locks {
         // Waits of the interval are in its histogram; the maximum is since attach.
         let longest = lock.histogram.quantile_ns(1.0).unwrap_or(0);
-        if !id.is_site && id.mode == 0 && longest > LONG_SPIN_NS && locks::is_spin(id.class) {
+        if !id.is_site && id.mode == 0 && longest > LONG_SPIN_NS && is_spin(id.class) {
             notes.push(format!(
                 "a spin wait of about {} ms on a {}; the hypervisor took {} ms of CPU time in this interval",
                 longest / 1_000_000,
@@ -255,7 +259,7 @@ pub(super) fn notes(delta: &Delta, context: &Context) -> Vec<String> {
 }
 
 /// Name of a process, its number where the name is not known.
-fn process_name(delta: &Delta, tgid: u32) -> String {
+pub(super) fn process_name(delta: &Delta, tgid: u32) -> String {
     match delta.names.get(&tgid) {
         Some(name) if !name.is_empty() => format!("{name}({tgid})"),
         _ if tgid == 0 => "-".into(),

@@ -1,16 +1,17 @@
-//! The five greatest rows of each view, and the machine's own counters.
+//! Findings, the machine's own counters, and the five greatest rows of each view.
 
 use super::{Cells, faults, finish, given, locks, machine, per_sec, scopes};
 use crate::{
-    model::{Context, Field, Row, TableId, Unit, Value, field as f},
+    model::{Context, Field, Row, TableId, Unit, Value, field as f, finding::findings},
     sample::{Delta, Scope},
 };
 
 const TOP: usize = 5;
 
-/// Rows in the order a reader needs: the machine, who faults, locks, takers, madvise.
+/// Rows in the order a reader needs: what was found, the machine, who faults, locks, takers, madvise.
 pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
-    let mut rows = machine_rows(delta, context);
+    let mut rows = found(delta, context);
+    rows.extend(machine_rows(delta, context));
     let mut top = |id: TableId,
                    built: Vec<Cells>,
                    name: fn(&Row, TableId) -> String,
@@ -86,6 +87,19 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
         &f::MADV_FAILURES,
     );
     rows
+}
+
+/// One row for each finding, whose comment is its sentence.
+fn found(delta: &Delta, context: &Context) -> Vec<Cells> {
+    findings(delta, context)
+        .into_iter()
+        .map(|found| {
+            Cells::new(found.id)
+                .text(&f::OVERVIEW_FROM, TableId::Findings.title())
+                .text(&f::SUBJECT, found.title)
+                .text(&f::COMMENT, found.text)
+        })
+        .collect()
 }
 
 fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {

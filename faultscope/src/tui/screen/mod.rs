@@ -7,8 +7,8 @@ use super::keys::hints;
 use super::state::{Popup, State};
 use super::theme::{Role, Theme};
 use super::widget::pen::Pen;
-use super::widget::{heatgrid, sparkline, table};
-use crate::model::{Model, View};
+use super::widget::{detail, heatgrid, sparkline, table};
+use crate::model::{Model, TableId, View};
 use crate::render::cell::{scrub, width};
 use crate::render::foot::{loss_line, missing_lines, omitted_line, spinlock_line};
 use crate::render::header::{Segment, Tone, filter_line, header_lines};
@@ -27,6 +27,9 @@ const FEW_ROWS: u16 = 3;
 /// Lines of the fault-rate graph, its legend included.
 const GRAPH_LINES: u16 = 5;
 
+/// Lines for the finding under the cursor: with them 80 columns hold the longest.
+const DETAIL_LINES: u16 = 9;
+
 /// Rows a turn of the mouse wheel moves.
 const WHEEL_ROWS: i16 = 3;
 
@@ -39,6 +42,8 @@ struct Plan {
     /// Graph of the Overview or grid of the CPUs; empty elsewhere.
     picture: Rect,
     table: Rect,
+    /// The finding under the cursor; empty for other tables.
+    detail: Rect,
     foot: Rect,
     hint: Rect,
 }
@@ -69,8 +74,10 @@ fn plan(state: &State, area: Rect, foot_lines: usize) -> Plan {
     let foot_lines = u16::try_from(foot_lines).unwrap_or(u16::MAX).min(spare);
     let body = body - foot_lines;
     let picture = take(&mut rest, picture_lines(state, area.width, body));
-    let rows = body - picture.height;
+    let detail_lines = detail_lines(state, body - picture.height);
+    let rows = body - picture.height - detail_lines;
     let table = take(&mut rest, rows);
+    let detail = take(&mut rest, detail_lines);
     let foot = take(&mut rest, foot_lines);
     Plan {
         header,
@@ -78,6 +85,7 @@ fn plan(state: &State, area: Rect, foot_lines: usize) -> Plan {
         tabs,
         picture,
         table,
+        detail,
         foot,
         hint: rest,
     }
@@ -87,10 +95,20 @@ fn picture_lines(state: &State, width: u16, body: u16) -> u16 {
     let least = table::HEAD_LINES + 2 * FEW_ROWS;
     let room = body.saturating_sub(least);
     match state.view {
+        View::Overview if state.table_id() == TableId::Findings => 0,
         View::Overview if room >= GRAPH_LINES && width >= 40 => GRAPH_LINES,
         View::Cpus if room >= 2 => state.table().map_or(0, |t| {
             heatgrid::wanted_lines(t, width).min(room.min(body / 2))
         }),
+        _ => 0,
+    }
+}
+
+/// Half the room under the heads is for the finding in full.
+fn detail_lines(state: &State, room: u16) -> u16 {
+    let room = room.saturating_sub(table::HEAD_LINES + FEW_ROWS);
+    match state.table_id() {
+        TableId::Findings => room.min(DETAIL_LINES),
         _ => 0,
     }
 }
@@ -158,6 +176,7 @@ pub(crate) fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer
             }
             draw_picture(state, model, plan.picture, &mut pen);
             table::draw(state, plan.table, &mut pen);
+            detail::draw(state, plan.detail, &mut pen);
         }
         None => {
             pen.line(plan.header, 0, "faultscope", Role::Title);

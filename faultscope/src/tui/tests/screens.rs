@@ -72,6 +72,24 @@ fn overview_and_processes_in_every_state() {
 }
 
 #[test]
+fn findings_stand_in_the_overview_and_in_full_under_their_table() {
+    for (width, height) in [(80, 24), (120, 40)] {
+        for table in [TableId::Overview, TableId::Findings] {
+            let state = showing(table, Some(fixture::found()), width, height);
+            let name = format!("{}_found_{width}x{height}", table.id());
+            insta::assert_snapshot!(name, printed(&state, &theme()));
+        }
+        let mut state = showing(TableId::Findings, Some(fixture::found()), width, height);
+        update(&mut state, Action::Move(Motion::Down));
+        let shown = text(&drawn(&state, &theme()));
+        assert!(
+            shown.contains("next: faultscope top --view budget"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn popups_and_key_documentation() {
     let mut help = showing(TableId::Overview, Some(fixture::full()), 80, 24);
     update(&mut help, Action::Help);
