@@ -66,6 +66,11 @@ pub(super) fn parse(text: &str) -> Result<Printed, NotANumber> {
     Ok(Printed { value, decimals })
 }
 
+/// Reads a whole number of digits only.
+pub(super) fn parse_count(text: &str) -> Option<u64> {
+    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +104,10 @@ mod tests {
         for text in ["0,80", "1,234.5", "1,234,567"] {
             assert_eq!(parse(text), Err(NotANumber::Comma), "{text}");
         }
+        assert_eq!(
+            (parse_count("17"), parse_count(""), parse_count("1.0")),
+            (Some(17), None, None)
+        );
+        assert_eq!(parse_count("99999999999999999999999"), None);
     }
 }
