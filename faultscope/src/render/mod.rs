@@ -6,9 +6,11 @@
 pub mod cell;
 pub mod columns;
 pub mod finding;
+pub mod flame;
 pub mod foot;
 pub mod header;
 pub mod order;
+pub mod svg;
 pub mod text;
 pub mod time;
 

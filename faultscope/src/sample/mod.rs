@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod merge;
 pub mod refault;
 pub mod run;
+pub mod series;
 
 pub use budget::Budget;
 pub use counters::{Counters, Scope};
