@@ -35,8 +35,8 @@ pub struct TopArgs {
     #[arg(short = 'd', long, value_name = "SEC", default_value = "1", value_parser = parse_interval)]
     pub interval: Duration,
     /// Shows this view or table first: overview, findings, cpus, processes, threads, cgroups, faults, spaces,
-    /// latency, faulters, faultcpus, budget, lru, locks, holders, sites, waiters, lru_holds, blocked, madvise,
-    /// refaults, self or losses.
+    /// latency, faulters, faultcpus, budget, lru, locks, classes, holders, sites, waiters, lru_holds, blocked,
+    /// madvise, refaults, self or losses.
     #[arg(long, value_name = "ID", default_value = "overview", value_parser = parse_view)]
     pub view: TableId,
     /// Sets the format of batch output: text, csv or jsonl.

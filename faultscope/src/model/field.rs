@@ -183,6 +183,8 @@ fields! {
     WAIT_AVG_NS = "wait_avg_ns" "AVG" Ns Gauge 4 "contention" "Average wait.";
     WAIT_MAX_NS = "wait_max_ns" "MAX EVER" Ns Gauge 3 "contention" "Longest wait since attach.";
     WAIT_P99_NS = "wait_p99_ns" "P99" Ns Gauge 5 "contention" "99th percentile of the waits of the interval (log-linear buckets, error at most 25 %).";
+    WAITS_PER_MFAULT = "waits_per_mfault" "W/MFAULT" Number Gauge 2 "contention" "Contended waits per million serviced faults: comparable between runs of different speed.";
+    WAIT_PER_FAULT = "wait_per_fault_ns" "WAIT/FAULT" Ns Gauge 2 "contention" "Time waited per serviced fault.";
     HANDOFF_SAME = "handoff_same_cpu" "H:SAME" Events Counter 7 "contention" "Handoffs to the CPU that had it before.";
     HANDOFF_SMT = "handoff_smt" "H:SMT" Events Counter 8 "contention" "Handoffs between hardware threads of one core.";
     HANDOFF_LLC = "handoff_llc" "H:LLC" Events Counter 7 "contention" "Handoffs within a last-level cache.";
@@ -474,6 +476,19 @@ pub static SITES: &[&Field] = &[
     &TRACED_WAITS,
     &CHAINS_MERGED,
     &STACK,
+];
+/// Columns of the table of lock classes.
+pub static CLASSES: &[&Field] = &[
+    &LOCK,
+    &MODE,
+    &WAITS,
+    &WAIT_NS,
+    &WAITS_PER_MFAULT,
+    &WAIT_PER_FAULT,
+    &WAIT_AVG_NS,
+    &WAIT_P99_NS,
+    &WAIT_MAX_NS,
+    &LOCKS_MERGED,
 ];
 /// Columns of the waiter table.
 pub static WAITERS: &[&Field] = &[&PID, &COMM, &LOCK, &WAITS, &WAIT_NS, &WAIT_AVG_NS, &CGROUP];

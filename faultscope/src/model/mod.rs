@@ -9,6 +9,7 @@ mod build;
 pub mod field;
 pub mod finding;
 pub mod header;
+pub mod headline;
 pub mod syscall;
 pub mod table;
 pub mod view;

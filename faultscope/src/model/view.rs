@@ -78,6 +78,8 @@ tables! {
         "How long lru_lock is held: by region, and exactly with --probe hold_release.";
     LockBlocked, "blocked", Locks, "Who blocks whom", field::BLOCKED, "blocked_ns",
         "Contended waits for mmap_lock with who held it when the waiter arrived, and from which call site.";
+    LockClasses, "classes", Locks, "Contended waits by lock class", field::CLASSES, "wait_ns",
+        "Contended waits by class and mode, also per million faults and per fault.";
     Madvise, "madvise", Madvise, "madvise", field::MADVISE, "calls",
         "madvise and process_madvise by process and advice.";
     Refaults, "refaults", Madvise, "Refaults after madvise", field::REFAULTED, "refaults",

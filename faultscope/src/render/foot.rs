@@ -68,7 +68,7 @@ pub fn spinlock_line(model: &Model, table: TableId) -> Option<String> {
     let sentence = &model.header.spinlock.sentence;
     let has_locks = matches!(
         table,
-        TableId::Locks | TableId::LockSites | TableId::LockWaiters
+        TableId::Locks | TableId::LockClasses | TableId::LockSites | TableId::LockWaiters
     );
     (has_locks && !sentence.is_empty()).then(|| format!("- {sentence}"))
 }

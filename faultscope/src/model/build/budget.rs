@@ -1,6 +1,6 @@
 //! The fault time budget: shares of the fault path with their sampling error.
 
-use super::{Cells, has, ratio};
+use super::{Cells, faults_shown, has, ratio};
 use crate::{
     model::{Context, Value, field as f},
     sample::{
@@ -26,7 +26,7 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
     let all = budget.faults();
     let is_enough = all >= FEWEST_SAMPLES;
     let counted = budget.user + budget.kernel;
-    let faults = has(context, "faults").then(|| trapped(delta, context));
+    let faults = has(context, "faults").then(|| faults_shown(delta, context));
     let share = |cells: Cells, n: u64| {
         let bounds = interval(n, all).filter(|_| is_enough);
         cells
@@ -122,15 +122,6 @@ fn unseen(budget: &Budget, delta: &Delta, row: &impl Fn(&str, u64, u64) -> Cells
             "Due but not taken: interrupts off for several periods, a halted virtual CPU, a BPF program at work.",
         ),
     ]
-}
-
-/// Trapped faults of the threads shown.
-fn trapped(delta: &Delta, context: &Context) -> u64 {
-    if context.filter.is_empty() {
-        delta.total().faults()
-    } else {
-        delta.processes.values().map(|p| p.counters.faults()).sum()
-    }
 }
 
 /// CPU time of one fault in ns; absent where either is too few.

@@ -1,8 +1,8 @@
 //! Locks, takers, call sites and waiters.
 
-use super::{Cells, average, cgroup_path, process_name, ratio};
+use super::{Cells, average, cgroup_path, faults_shown, has, process_name, ratio};
 use crate::{
-    model::{Value, field as f, syscall},
+    model::{Context, Value, field as f, syscall},
     sample::{
         Delta, Scope,
         counters::{DISTANCES, LOCK_CLASS_NAMES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK},
@@ -80,6 +80,17 @@ fn chain_of(delta: &Delta, stack: u32) -> Option<&CallChain> {
     delta.chains.get(&stack)
 }
 
+fn add(sum: &mut Lock, lock: &Lock) {
+    sum.waits += lock.waits;
+    sum.wait_ns += lock.wait_ns;
+    sum.traced += lock.traced;
+    sum.max_ns = sum.max_ns.max(lock.max_ns);
+    sum.histogram.add(&lock.histogram);
+    for (a, b) in sum.handoffs.iter_mut().zip(&lock.handoffs) {
+        *a += b;
+    }
+}
+
 /// Rows of one kind, merged by what is shown, with the number of locks or chains.
 fn merged(delta: &Delta, is_site: bool) -> HashMap<Shown<'_>, (Lock, LockId, u64)> {
     let mut rows: HashMap<Shown<'_>, (Lock, LockId, u64)> = HashMap::new();
@@ -96,15 +107,8 @@ fn merged(delta: &Delta, is_site: bool) -> HashMap<Shown<'_>, (Lock, LockId, u64
             .entry(shown)
             .or_insert_with(|| (Lock::default(), *id, 0));
         *locks += 1;
-        sum.waits += lock.waits;
-        sum.wait_ns += lock.wait_ns;
-        sum.traced += lock.traced;
-        sum.max_ns = sum.max_ns.max(lock.max_ns);
+        add(sum, lock);
         sum.address = lock.address;
-        sum.histogram.add(&lock.histogram);
-        for (a, b) in sum.handoffs.iter_mut().zip(&lock.handoffs) {
-            *a += b;
-        }
     }
     rows
 }
@@ -140,6 +144,29 @@ pub(super) fn locks(delta: &Delta) -> Vec<Cells> {
                 .set(&f::ADDRESS, address);
             let is_exact = delta.spin_waits.is_some();
             handoffs(waits(cells, lock, is_exact), &lock.handoffs)
+        })
+        .collect()
+}
+
+/// One row per class and mode, with the waits of a million faults and of one.
+pub(super) fn classes(delta: &Delta, context: &Context) -> Vec<Cells> {
+    let mut rows: HashMap<(usize, &str), (Lock, u64)> = HashMap::new();
+    for (id, lock) in delta.locks.iter().filter(|(id, _)| !id.is_site) {
+        let (sum, locks) = rows.entry((id.class, mode(id))).or_default();
+        add(sum, lock);
+        *locks += 1;
+    }
+    let faults = has(context, "faults").then(|| faults_shown(delta, context));
+    rows.iter()
+        .map(|((class, mode), (lock, locks))| {
+            let a_fault = |n: u64| faults.and_then(|faults| ratio(n, faults));
+            let cells = Cells::new((class, mode))
+                .text(&f::LOCK, LOCK_CLASS_NAMES[*class])
+                .text(&f::MODE, *mode)
+                .real(&f::WAITS_PER_MFAULT, a_fault(lock.waits).map(|x| x * 1e6))
+                .real(&f::WAIT_PER_FAULT, a_fault(lock.wait_ns))
+                .count(&f::LOCKS_MERGED, *locks);
+            waits(cells, lock, false)
         })
         .collect()
 }

@@ -51,6 +51,7 @@ pub(super) fn table(id: TableId, delta: &Delta, context: &Context) -> Table {
         TableId::Budget => budget::rows(delta, context),
         TableId::Lru => lru::rows(delta, context),
         TableId::Locks => locks::locks(delta),
+        TableId::LockClasses => locks::classes(delta, context),
         TableId::LockHolders => locks::takers(delta),
         TableId::LockBlocked => blocked::rows(delta),
         TableId::LockSites => locks::sites(delta),
@@ -162,6 +163,15 @@ fn average(total: u64, n: u64) -> Value {
 /// Whether a signal is given here.
 pub(super) fn has(context: &Context, signal: &str) -> bool {
     !context.missing.iter().any(|m| m.signal == signal)
+}
+
+/// Trapped faults of the threads shown.
+pub(super) fn faults_shown(delta: &Delta, context: &Context) -> u64 {
+    if context.filter.is_empty() {
+        delta.total().faults()
+    } else {
+        delta.processes.values().map(|p| p.counters.faults()).sum()
+    }
 }
 
 /// A count of a signal, absent where the signal is.

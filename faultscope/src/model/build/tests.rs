@@ -303,6 +303,39 @@ fn an_lru_lock_names_its_memcg_and_node_and_the_node_s_own_is_the_system_s() {
 }
 
 #[test]
+fn lock_classes_are_counted_per_fault() {
+    let mut d = delta();
+    for id in [1, 2] {
+        let id = LockId {
+            is_site: false,
+            class: MMAP_LOCK,
+            mode: 4,
+            node: 0,
+            id,
+            memcg: 0,
+            stack: 0,
+            owner: 0,
+        };
+        let lock = Lock {
+            waits: 53,
+            wait_ns: 5_300,
+            ..Lock::default()
+        };
+        d.locks.insert(id, lock);
+    }
+    let m = model(d, context());
+    let of = |field| cell(&m, TableId::LockClasses, 0, field).clone();
+    // 106 faults.
+    assert_eq!(
+        (of("waits"), of("locks")),
+        (Value::Count(106), Value::Count(2))
+    );
+    assert_eq!(of("waits_per_mfault"), Value::Real(1_000_000.0));
+    assert_eq!(of("wait_per_fault_ns"), Value::Real(100.0));
+    assert_eq!((of("lock"), of("mode")), (text("mmap_lock"), text("write")));
+}
+
+#[test]
 fn spaces_hold_the_proxy_beside_its_bound_and_measure() {
     let mut d = delta();
     d.spaces.insert(

@@ -124,6 +124,10 @@ fn views_and_tables_tell_the_collector_what_is_shown() {
         update(&mut s, Action::NextTable),
         sent(TableId::LockBlocked)
     );
+    assert_eq!(
+        update(&mut s, Action::NextTable),
+        sent(TableId::LockClasses)
+    );
     assert_eq!(update(&mut s, Action::NextTable), sent(TableId::Locks));
     assert_eq!(update(&mut s, Action::Threads), Outcome::Draw);
     assert!(s.message.is_some());
