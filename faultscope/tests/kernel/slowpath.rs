@@ -125,6 +125,16 @@ fn by_class(model: &Model, sum: &mut [u64; LOCK_CLASSES]) {
     }
 }
 
+/// Waits for an mmap_lock or another rwsem for read.
+fn read_waits(model: &Model) -> u64 {
+    let locks = model.delta().locks.iter();
+    locks
+        .filter(|(id, _)| !id.is_site && [MMAP_LOCK, RWSEM].contains(&id.class))
+        .filter(|(id, _)| usize::from(id.mode) == READ)
+        .map(|(_, lock)| lock.waits)
+        .sum()
+}
+
 fn total(sum: &[u64; LOCK_CLASSES], classes: &[usize]) -> u64 {
     classes.iter().map(|class| sum[*class]).sum()
 }
@@ -158,11 +168,12 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     let entered: u64 = witness.waited().iter().map(|(_, n)| n).sum();
     // On RT the slow path is that of raw spinlocks only: contended ones are few.
     let floor = if is_rt() { 1 } else { FLOOR };
-    let (mut ended, mut traced) = ([0; LOCK_CLASSES], 0);
+    let (mut ended, mut traced, mut missed) = ([0; LOCK_CLASSES], 0, 0);
     let mut rows = [0; LOCK_CLASSES];
     for n in 0..ROUNDS {
         let model = round(&mut session, &mut children);
         by_class(&model, &mut rows);
+        missed += slow_path_misses(&model);
         let waits = model.delta().spin_waits.expect("the slow path is probed");
         for (sum, n) in ended.iter_mut().zip(waits.ended) {
             *sum += n;
@@ -182,7 +193,9 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     demand("exact waits", exact, floor);
     if !is_rt() {
         let entries: u64 = witness.waited().iter().map(|(_, n)| n).sum::<u64>() - entered;
-        support::demand_near("entries of the slow path", exact, entries, edge(exact));
+        println!("  runs the kernel skipped, a loss that is shown: {missed}");
+        let seen = exact + missed.min(entries.saturating_sub(exact));
+        support::demand_near("entries of the slow path", seen, entries, edge(exact));
         // No wait twice: rows have what the slow path had, and the tracepoint added nothing.
         let in_rows = total(&rows, &SPINNING);
         support::demand_near("waits in the lock table", in_rows, exact, edge(exact));
@@ -191,6 +204,16 @@ fn spinlock_waits_are_counted_in_their_slow_path_and_once_multi() {
     support::demand_near("waits the tracepoint saw", traced, events, edge(events));
     print_cost(&mut session, &mut children);
     feature("exact spinlock waits", Ok(()));
+}
+
+/// Waits at most that the slow path's programs missed: an interrupt's, while the same
+/// program ran below it on that CPU (kernel/bpf/trampoline.c, recursion guard).
+fn slow_path_misses(model: &Model) -> u64 {
+    let programs = model.delta().programs.iter();
+    programs
+        .filter(|program| program.name.starts_with("spin_slowpath_native"))
+        .filter_map(|program| program.misses)
+        .sum()
 }
 
 /// Prints how long the programs run beside the tracepoint's: the end's run lengthens
@@ -287,15 +310,17 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
     let events = || {
         [
             witness.events(RT),
-            witness.events(RT | READ) + witness.events(RT | WRITE),
+            witness.events(RT | READ),
+            witness.events(RT | WRITE),
             witness.events(SPIN),
         ]
     };
-    let (before, mut rows, mut exact) = (events(), [0; LOCK_CLASSES], 0);
+    let (before, mut rows, mut exact, mut reads) = (events(), [0; LOCK_CLASSES], 0, 0);
     for n in 0..ROUNDS {
         for children in [&mut lru[..], &mut mm[..]] {
             let model = round(&mut session, children);
             by_class(&model, &mut rows);
+            reads += read_waits(&model);
             let waits = model.delta().spin_waits.expect("the slow path is probed");
             exact += waits.ended.iter().sum::<u64>();
         }
@@ -306,15 +331,25 @@ fn waits_that_nest_on_rt_are_counted_once_multi() {
     }
     print(&rows);
     let after = events();
-    let [rt, rwsem, spin] = [0, 1, 2].map(|i| after[i] - before[i]);
-    println!("  events: {rt} rt_mutex, {rwsem} rwsem, {spin} raw spinlock");
+    let [rt, read, write, spin] = [0, 1, 2, 3].map(|i| after[i] - before[i]);
+    println!(
+        "  events: {rt} rt_mutex, {read} and {write} rwsem for read and write, {spin} raw spinlock"
+    );
     demand("lru_lock waits", rows[LRU_LOCK], FLOOR);
     demand("mmap_lock waits", rows[MMAP_LOCK], FLOOR / 10);
-    // Each kind of event ends up in classes of its own, whatever it nests in.
-    let slept = total(&rows, &[LRU_LOCK, ZONE_LOCK, PAGE_TABLE_LOCK, RT_MUTEX]);
-    support::demand_near("rt_mutex waits", slept, rt, edge(rt));
-    let rwsems = total(&rows, &[MMAP_LOCK, RWSEM]);
-    support::demand_near("rwsem waits", rwsems, rwsem, edge(rwsem));
+    // Each event is in one row.
+    let slept = [LRU_LOCK, ZONE_LOCK, PAGE_TABLE_LOCK, RT_MUTEX];
+    let sleeping = total(&rows, &slept) + total(&rows, &[MMAP_LOCK, RWSEM]);
+    let all = rt + read + write;
+    support::demand_near("waits that sleep", sleeping, all, edge(all));
+    // A reader's wait nests that for the rt_mutex inside the rwsem, which is no wait for
+    // the rwsem again; a writer waits for another writer at the rt_mutex alone.
+    support::demand_near("rwsem waits for read", reads, read, edge(read));
+    demand(
+        "rwsem waits, with the edge",
+        total(&rows, &[MMAP_LOCK, RWSEM]) + edge(read + write),
+        read + write,
+    );
     support::demand_near("raw spinlock waits", rows[SPINLOCK], exact, edge(exact));
     assert!(exact + edge(spin) >= spin, "{exact} exact, {spin} traced");
 }
