@@ -303,7 +303,7 @@ impl Collector {
             let measured = self.statistics.is_some();
             misses_total += stats.map_or(0, |s| s.misses);
             delta.programs.push(Program {
-                name,
+                name: (*name).into(),
                 place: place.clone(),
                 is_attached: stats.is_some(),
                 run_ns: since(|s| s.run_ns).filter(|_| measured),
@@ -328,8 +328,8 @@ impl Collector {
 
     fn fill(&self, delta: &mut Delta) {
         let sizes = &self.maps.sizes;
-        let row = |name, entries, capacity: u32| MapFill {
-            name,
+        let row = |name: &str, entries, capacity: u32| MapFill {
+            name: name.into(),
             entries,
             capacity: u64::from(capacity),
         };

@@ -199,7 +199,7 @@ fn levels(now: &SystemSample, delta: &mut Delta) {
         "SwapFree",
     ] {
         if let Some(bytes) = now.meminfo(key) {
-            delta.levels.push((key, bytes));
+            delta.levels.push((key.into(), bytes));
         }
     }
 }

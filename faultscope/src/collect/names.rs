@@ -21,7 +21,7 @@ pub(super) struct Names {
     root: PathBuf,
     cgroups: Option<CgroupPaths>,
     processes: HashMap<u32, Arc<str>>,
-    chains: Arc<HashMap<u32, CallChain>>,
+    chains: Arc<HashMap<u32, Arc<CallChain>>>,
     has_symbols: bool,
     is_paravirtual: Option<bool>,
     symbols_refused: Option<String>,
@@ -178,7 +178,7 @@ impl Names {
             if let Some(path) = names.as_deref().and_then(is_paravirtual) {
                 self.is_paravirtual = Some(path);
             }
-            chains.insert(slot, chain(frames, names));
+            chains.insert(slot, Arc::new(chain(frames, names)));
         }
         self.chains = Arc::new(chains);
     }

@@ -19,6 +19,7 @@ use crate::host::{Fact, HostFacts, clock};
 use crate::model::{ATTACHED_ONLY, Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
+use crate::sample::run::LossKind;
 
 /// Views that show what the set of LRU programs counts.
 const LRU_VIEWS: &str = "LRU or CPUs";
@@ -282,13 +283,13 @@ impl Session {
         let mut missing: Vec<Missing> = plan::missing(&self.plan, &self.attached)
             .into_iter()
             .map(|m| Missing {
-                signal: m.signal,
+                signal: m.signal.into(),
                 reason: m.reason,
             })
             .collect();
         if let Some(reason) = &self.no_budget {
             missing.push(Missing {
-                signal: "fault_budget",
+                signal: "fault_budget".into(),
                 reason: format!("kernel functions cannot be told: {reason}"),
             });
         }
@@ -310,15 +311,21 @@ impl Session {
             (Set::Budget, "fault_budget", "budget"),
             (Set::Refaults, "refaults", "refaults"),
         ] {
-            if !self.whole.contains(&set) && missing.iter().all(|m| m.signal != signal) {
+            if !self.whole.contains(&set) && missing.iter().all(|m| *m.signal != *signal) {
                 let reason = format!("{ATTACHED_ONLY} while a view that shows it is open ({view})");
-                missing.push(Missing { signal, reason });
+                missing.push(Missing {
+                    signal: signal.into(),
+                    reason,
+                });
             }
         }
         let signal = "lru_lock_exact_hold";
-        if !self.whole.contains(&Set::ExactHolds) && missing.iter().all(|m| m.signal != signal) {
+        if !self.whole.contains(&Set::ExactHolds) && missing.iter().all(|m| *m.signal != *signal) {
             let reason = EXACT_HOLDS_BY_NAME.to_owned();
-            missing.push(Missing { signal, reason });
+            missing.push(Missing {
+                signal: signal.into(),
+                reason,
+            });
         }
         missing
     }
@@ -517,7 +524,7 @@ fn context(host: &HostFacts, options: &Options) -> Context {
         mglru: super::mglru_sentence(&host.kernel.mglru),
         spinlock: Spinlock::default(),
         notes: hidden_symbols(&host.kernel.kallsyms).into_iter().collect(),
-        losses: &CATALOG,
+        losses: LossKind::list(&CATALOG),
     }
 }
 

@@ -35,7 +35,7 @@ impl Spinlocks {
         let mode = self.seen.mode(&self.decided);
         let is_exact = delta.spin_waits.is_some();
         Spinlock {
-            mode: mode.value().map(|mode| mode.name()),
+            mode: mode.value().map(|mode| mode.name().into()),
             is_exact,
             sentence: plan::spinlock_sentence(&mode, is_exact, self.is_rt),
         }

@@ -75,7 +75,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// Status 4 with one message where something is missing.
-fn incomplete(named: &[String], lost: &[(&'static str, u64)]) -> anyhow::Result<Exit> {
+fn incomplete(named: &[String], lost: &[(Arc<str>, u64)]) -> anyhow::Result<Exit> {
     let mut reasons = named.to_vec();
     reasons.extend(lost.iter().map(|(id, n)| format!("{n} lost ({id})")));
     if reasons.is_empty() {
@@ -84,12 +84,12 @@ fn incomplete(named: &[String], lost: &[(&'static str, u64)]) -> anyhow::Result<
     Err(Failure::Incomplete(reasons.join("; ")).into())
 }
 
-fn losses(model: &Model) -> Vec<(&'static str, u64)> {
+fn losses(model: &Model) -> Vec<(Arc<str>, u64)> {
     model
         .lost
         .iter()
         .filter(|l| l.total > 0)
-        .map(|l| (l.id, l.total))
+        .map(|l| (Arc::clone(&l.id), l.total))
         .collect()
 }
 
@@ -118,7 +118,7 @@ impl Stop {
     }
 }
 
-async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static str, u64)>> {
+async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
     let table = top.screen.start;
     session.show(table);
     let sort = top
@@ -153,7 +153,7 @@ async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static
     Ok(lost)
 }
 
-async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(&'static str, u64)>> {
+async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
     let (models, shown) = watch::channel(None);
     let (asked, mut control) = mpsc::unbounded_channel();
     let (tell_end, mut end) = oneshot::channel();

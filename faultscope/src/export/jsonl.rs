@@ -82,7 +82,7 @@ impl Serialize for Losses<'_> {
                 total: l.total,
                 increment: l.increment,
             };
-            (l.id, loss)
+            (&*l.id, loss)
         }))
     }
 }
@@ -96,7 +96,7 @@ struct Reason<'a> {
 impl<'a> Reason<'a> {
     fn new(m: &'a Missing) -> Self {
         Self {
-            signal: m.signal,
+            signal: &m.signal,
             reason: &m.reason,
         }
     }
@@ -113,7 +113,7 @@ struct Head<'a> {
     own_rss_bytes: Option<u64>,
     own_map_bytes: Option<u64>,
     filter: &'a str,
-    spinlock_mode: Option<&'static str>,
+    spinlock_mode: Option<&'a str>,
     spinlock_exact: bool,
     overruns: u64,
 }
@@ -144,7 +144,7 @@ impl<'a> Head<'a> {
             own_rss_bytes: *own_rss_bytes,
             own_map_bytes: *own_map_bytes,
             filter,
-            spinlock_mode: spinlock.mode,
+            spinlock_mode: spinlock.mode.as_deref(),
             spinlock_exact: spinlock.is_exact,
             overruns: *overruns,
         }

@@ -57,8 +57,8 @@ fn jsonl_has_one_object_per_interval_with_the_contract_keys() {
             assert_eq!(v["t_mono_ns"], model.t_mono_ns);
             assert_eq!(v["host"], model.host.name);
             for l in &model.lost {
-                assert_eq!(v["lost"][l.id]["total"], l.total);
-                assert_eq!(v["lost"][l.id]["increment"], l.increment);
+                assert_eq!(v["lost"][&*l.id]["total"], l.total);
+                assert_eq!(v["lost"][&*l.id]["increment"], l.increment);
             }
             let rows = v["rows"].as_array().expect("rows are a list");
             assert_eq!(rows.len(), model.table(*t).rows.len());

@@ -1,6 +1,7 @@
 //! The machine-wide figures that stand above every view.
 
 use super::Spinlock;
+use std::sync::Arc;
 
 /// Figures of the two header lines; `None` is shown as a dash.
 #[derive(Debug, Clone, Default)]
@@ -35,32 +36,11 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// Catalogue id, e.g. `thread_slot_collision`.
-    pub id: &'static str,
+    pub id: Arc<str>,
     /// What was lost, a full sentence.
-    pub description: &'static str,
+    pub description: Arc<str>,
     /// Events lost since attach.
     pub total: u64,
     /// Events lost in this interval.
     pub increment: u64,
-}
-
-/// A signal this host does not give.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// Signal id of the probe catalogue, e.g. `mark_accessed`.
-    pub signal: &'static str,
-    /// Why, in the words of `doctor`.
-    pub reason: String,
-}
-
-/// How the reason of a signal begins that would be given if it were asked for.
-pub const ATTACHED_ONLY: &str = "attached only";
-
-impl Missing {
-    /// Whether the host would give the signal: its probes are just not attached,
-    /// because no view shows it or because they are attached by name alone.
-    #[must_use]
-    pub fn is_by_choice(&self) -> bool {
-        self.reason.starts_with(ATTACHED_ONLY)
-    }
 }

@@ -14,13 +14,17 @@ pub mod syscall;
 pub mod table;
 pub mod view;
 
+pub use crate::sample::{ATTACHED_ONLY, Missing, Spinlock};
 pub use field::{Field, Kind, Unit};
 pub use finding::Finding;
-pub use header::{ATTACHED_ONLY, Header, Lost, Missing};
+pub use header::{Header, Lost};
 pub use table::{Row, Table, Value};
 pub use view::{TableId, View};
 
-use crate::sample::Delta;
+use crate::sample::{
+    Delta, Interval,
+    run::{LossKind, Run},
+};
 use std::sync::{Arc, OnceLock};
 
 /// What the model is told beside the increments; the same for a whole capture.
@@ -39,18 +43,26 @@ pub struct Context {
     /// Sentences that hold for the whole capture, for every screen.
     pub notes: Vec<String>,
     /// The loss catalogue: id and description, in the order of `Delta::losses`.
-    pub losses: &'static [(&'static str, &'static str)],
+    pub losses: Arc<[LossKind]>,
 }
 
-/// Which spinlock waits are seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spinlock {
-    /// `pv`, `native` or `test-and-set`; `None` where unknown.
-    pub mode: Option<&'static str>,
-    /// Every wait is measured in its slow path.
-    pub is_exact: bool,
-    /// What that means, a sentence without a full stop.
-    pub sentence: String,
+impl Context {
+    /// What a model of a recorded interval is told.
+    #[must_use]
+    pub fn of(run: &Run, interval: &Interval) -> Self {
+        Self {
+            host: Arc::new(HostLine {
+                name: run.host.clone(),
+                kernel: run.kernel.clone(),
+            }),
+            missing: Arc::clone(&interval.missing),
+            filter: run.filter.clone(),
+            mglru: run.mglru.clone(),
+            spinlock: interval.spinlock.clone(),
+            notes: interval.notes.clone(),
+            losses: run.losses.clone().into(),
+        }
+    }
 }
 
 /// What the header calls the machine.

@@ -35,7 +35,7 @@ pub(crate) fn sized(rows: u64) -> Model {
         own_map_bytes: Some(12_000_000),
         filter: String::new(),
         spinlock: Spinlock {
-            mode: Some("pv"),
+            mode: Some("pv".into()),
             is_exact: false,
             sentence: "spinlocks: pv; every waiter of a spinlock is seen".to_owned(),
         },
@@ -49,14 +49,14 @@ pub(crate) fn sized(rows: u64) -> Model {
     m.notes = Vec::new();
     m.lost = vec![
         Lost {
-            id: "thread_slot_collision",
-            description: "Faults of threads whose slot another thread had.",
+            id: "thread_slot_collision".into(),
+            description: "Faults of threads whose slot another thread had.".into(),
             total: 0,
             increment: 0,
         },
         Lost {
-            id: "ring_full",
-            description: "Events that found the ring buffer full.",
+            id: "ring_full".into(),
+            description: "Events that found the ring buffer full.".into(),
             total: 0,
             increment: 0,
         },
@@ -143,11 +143,11 @@ pub(crate) fn lossy() -> Model {
 pub(crate) fn missing() -> Arc<[Missing]> {
     Arc::new([
         Missing {
-            signal: "contention",
+            signal: "contention".into(),
             reason: "the kernel has no tracepoint lock:contention_begin".to_owned(),
         },
         Missing {
-            signal: "major_faults",
+            signal: "major_faults".into(),
             reason: "perf_event_open: Permission denied".to_owned(),
         },
     ])

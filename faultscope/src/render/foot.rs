@@ -25,7 +25,7 @@ pub fn missing_reason<'a>(model: &'a Model, field: &Field) -> Option<&'a Missing
     if field.signal.is_empty() {
         return None;
     }
-    model.missing.iter().find(|m| m.signal == field.signal)
+    model.missing.iter().find(|m| *m.signal == *field.signal)
 }
 
 /// One line for every signal that a column of the table waits for in vain.
@@ -44,7 +44,7 @@ pub fn missing_lines(model: &Model, fields: &[&Field], first: Option<&Field>) ->
     let titles = |m: &Missing| {
         let t: Vec<&str> = fields
             .iter()
-            .filter(|f| f.signal == m.signal)
+            .filter(|f| *f.signal == *m.signal)
             .map(|f| f.title)
             .collect();
         t.join(", ")

@@ -90,7 +90,7 @@ pub fn header_lines(model: &Model, badge: Option<Segment>) -> [Vec<Segment>; 2] 
         plain(6, format!("rss {}", bytes(h.own_rss_bytes))),
         drops,
     ];
-    let mode = h.spinlock.mode.unwrap_or(ABSENT);
+    let mode = h.spinlock.mode.as_deref().unwrap_or(ABSENT);
     let exact = if h.spinlock.is_exact { ", exact" } else { "" };
     second.push(plain(7, format!("spinlocks {mode}{exact}")));
     if h.overruns > 0 {

@@ -416,7 +416,7 @@ pub struct Madvise {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
     /// Its name.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// Hook, or why it is not attached.
     pub place: String,
     /// Attached now.
@@ -430,10 +430,10 @@ pub struct Program {
 }
 
 /// Fill of a map.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MapFill {
     /// Name.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// Entries in use.
     pub entries: u64,
     /// Entries it can hold.
@@ -501,8 +501,9 @@ pub struct Delta {
     pub spin_waits: Option<SpinWaits>,
     /// Contended waits for mmap_lock by waiter and holder.
     pub blocked: HashMap<BlockedId, BlockedWaits>,
-    /// Call chains by slot + 1.
-    pub chains: Arc<HashMap<u32, CallChain>>,
+    /// Call chains by slot + 1: those of the rows, maybe others. A slot keeps its
+    /// chain for the whole of a capture.
+    pub chains: Arc<HashMap<u32, Arc<CallChain>>>,
     /// `folio_batch_move_lru` by name of the move function.
     pub moves: BTreeMap<Arc<str>, Moves>,
     /// Ends of `folio_batch_move_lru` without a known begin.
@@ -541,7 +542,7 @@ pub struct Delta {
     /// Pressure stall of memory, some and full, ns.
     pub memory_pressure_ns: Option<(u64, u64)>,
     /// Levels of /proc/meminfo at the end, bytes.
-    pub levels: Vec<(&'static str, u64)>,
+    pub levels: Vec<(Arc<str>, u64)>,
     /// Our programs.
     pub programs: Vec<Program>,
     /// Map fill.

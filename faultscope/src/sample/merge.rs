@@ -73,13 +73,13 @@ pub struct Merger {
     process_passes: Rows<u32, super::delta::ProcessPasses>,
     passes: Rows<(usize, usize), super::delta::Passes>,
     moves: Rows<Arc<str>, super::delta::Moves>,
-    programs: Rows<&'static str, super::delta::Program>,
+    programs: Rows<Arc<str>, super::delta::Program>,
     own: Rows<(), super::delta::Own>,
     names: Rows<u32, Name>,
     cgroup_paths: Rows<u64, Name>,
     budgets: BTreeMap<u64, Budget>,
     functions: HashMap<(FaultPart, Option<Arc<str>>), u64>,
-    chains: HashMap<CallChain, u32>,
+    chains: HashMap<Arc<CallChain>, u32>,
     holds: HashMap<(TakerId, u32), u64>,
 }
 
@@ -224,7 +224,7 @@ impl Merger {
             self.refaults.add(t, *id, row);
         }
         for program in &delta.programs {
-            self.programs.add(t, program.name, program);
+            self.programs.add(t, Arc::clone(&program.name), program);
         }
         self.own.add(t, (), &delta.own);
         for (id, comm) in &delta.names {
@@ -239,7 +239,7 @@ impl Merger {
     fn sited(&mut self, delta: &Delta) {
         let t = delta.t_mono_ns;
         let mut known: HashMap<u32, u32> = HashMap::new();
-        let mut told = |chains: &mut HashMap<CallChain, u32>, slot: u32| match slot {
+        let mut told = |chains: &mut HashMap<Arc<CallChain>, u32>, slot: u32| match slot {
             0 => 0,
             _ => *known
                 .entry(slot)
@@ -249,7 +249,7 @@ impl Merger {
                         Some(number) => *number,
                         None => {
                             let number = u32::try_from(chains.len() + 1).unwrap_or(LOST_CHAIN);
-                            chains.insert(chain.clone(), number);
+                            chains.insert(Arc::clone(chain), number);
                             number
                         }
                     },

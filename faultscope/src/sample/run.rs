@@ -1,6 +1,6 @@
 //! A run: what a recording says beside its increments. Pure data.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// One recorded run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -9,6 +9,12 @@ pub struct Run {
     pub id: String,
     /// Version of the tool that recorded it.
     pub tool_version: String,
+    /// Node name of the machine, scrubbed.
+    pub host: String,
+    /// Kernel release as `uname -r` prints it, scrubbed.
+    pub kernel: String,
+    /// State of multi-generational LRU in the words of the host facts.
+    pub mglru: String,
     /// First reading, ns since the Unix epoch.
     pub start_real_ns: u64,
     /// First reading, monotonic ns.
@@ -25,12 +31,36 @@ pub struct Run {
     pub facts: Vec<RunFact>,
     /// The kernel's build options, sorted by name; empty if the kernel does not tell.
     pub kernel_config: Vec<(String, String)>,
+    /// The loss catalogue, in the order of `Delta::losses`.
+    pub losses: Vec<LossKind>,
     /// Programs of the catalogue with what became of them.
     pub probes: Vec<RunProbe>,
     /// The workload, if there is one.
     pub workload: Option<Workload>,
     /// How it ended; `None` if the recorder was killed.
     pub end: Option<End>,
+}
+
+/// A way to lose events.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LossKind {
+    /// Catalogue id, e.g. `thread_slot_collision`.
+    pub id: Arc<str>,
+    /// What was lost, a full sentence.
+    pub description: Arc<str>,
+}
+
+impl LossKind {
+    /// The kinds of a catalogue of `(id, description)`.
+    pub fn list<'a, C: FromIterator<Self>>(
+        catalogue: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+    ) -> C {
+        let kind = |(id, description): &(&str, &str)| Self {
+            id: (*id).into(),
+            description: (*description).into(),
+        };
+        catalogue.into_iter().map(kind).collect()
+    }
 }
 
 /// Place of a run among others made together.

@@ -146,7 +146,7 @@ fn watching(pids: &[u32]) -> Session {
 
 /// The budget of an interval, each part of it printed.
 fn budget(model: &Model) -> Budget {
-    let missing = model.missing.iter().find(|m| m.signal == "fault_budget");
+    let missing = model.missing.iter().find(|m| &*m.signal == "fault_budget");
     assert!(missing.is_none(), "the budget is missing: {missing:?}");
     let budget = model.delta().budget.clone().expect("samples are taken");
     println!(

@@ -50,7 +50,7 @@ macro_rules! latency_or_return {
         session.show(TableId::FaultLatency);
         tick(&mut session);
         let model = tick(&mut session);
-        match model.missing.iter().find(|m| m.signal == "fault_latency") {
+        match model.missing.iter().find(|m| &*m.signal == "fault_latency") {
             None => session,
             Some(missing) => {
                 println!("  {}", missing.reason);
@@ -681,7 +681,11 @@ fn a_kprobe_counts_passes_where_fentry_is_refused() {
     session.show(TableId::FaultLatency);
     tick(&mut session);
     let model = tick(&mut session);
-    if model.missing.iter().any(|m| m.signal == "populate_faults") {
+    if model
+        .missing
+        .iter()
+        .any(|m| &*m.signal == "populate_faults")
+    {
         let table = model.table(TableId::FaultLatency);
         let comment = table.position("comment").expect("a column");
         println!("  the table says: {:?}", table.rows[0].cells[comment]);

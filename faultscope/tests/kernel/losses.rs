@@ -17,7 +17,7 @@ use faultscope::export::{Format, Selection, Writer};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::model::{Context, Model, TableId};
 use faultscope::plan::{self, Plan, Request, Set, probe};
-use faultscope::sample::{Scope, counters::MMAP_LOCK};
+use faultscope::sample::{Scope, counters::MMAP_LOCK, run::LossKind};
 use faultscope_common::{
     config::Control,
     loss,
@@ -134,7 +134,7 @@ impl Rig {
             .tick(now)
             .expect("the maps can be read");
         let context = Context {
-            losses: &CATALOG,
+            losses: LossKind::list(&CATALOG),
             ..Context::default()
         };
         Model::new(Arc::new(delta), Arc::new(context))
@@ -152,7 +152,7 @@ impl Rig {
 /// Demands that the model, its header's sum and the JSON tell of the loss; the counter's reading.
 fn demand_told(model: &Model, index: usize) -> u64 {
     let (id, _) = loss::ALL[index];
-    let lost = model.lost.iter().find(|l| l.id == id).expect("a counter");
+    let lost = model.lost.iter().find(|l| *l.id == *id).expect("a counter");
     assert!(lost.total > 0 && lost.increment == lost.total, "{lost:?}");
     assert!(model.lost_total() >= lost.total && model.delta().is_lossy());
     let selection = Selection {

@@ -149,7 +149,7 @@ fn session(signal: &str, row: &str, forbidden: &[&str]) -> Option<Session> {
     session.show(TableId::Lru);
     tick(&mut session);
     let model = tick(&mut session);
-    let Some(missing) = model.missing.iter().find(|m| m.signal == signal) else {
+    let Some(missing) = model.missing.iter().find(|m| *m.signal == *signal) else {
         return Some(session);
     };
     feature(row, Err("the kernel takes no programs on its functions"));

@@ -81,7 +81,7 @@ fn session(named: Option<&str>, signal: &str, row: &str) -> Option<Session> {
     session.show(TableId::LruHolds);
     tick(&mut session);
     let model = tick(&mut session);
-    let Some(missing) = model.missing.iter().find(|m| m.signal == signal) else {
+    let Some(missing) = model.missing.iter().find(|m| *m.signal == *signal) else {
         return Some(session);
     };
     feature(row, Err("the kernel takes no programs on its functions"));

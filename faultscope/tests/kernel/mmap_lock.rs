@@ -380,7 +380,7 @@ fn short_processes_leave_room_in_the_taker_table() {
         session.harvest().expect("the maps can be read");
         if round % 10 == 9 {
             let model = tick(&mut session);
-            let full = model.lost.iter().find(|l| l.id == "mmap_map_full");
+            let full = model.lost.iter().find(|l| &*l.id == "mmap_map_full");
             lost += full.expect("the counter is listed").increment;
             taken += model.delta().takers.values().map(|t| t.taken).sum::<u64>();
         }

@@ -244,7 +244,7 @@ pub(crate) fn loss(model: &Model, id: &str) -> u64 {
     model
         .lost
         .iter()
-        .find(|lost| lost.id == id)
+        .find(|lost| *lost.id == *id)
         .unwrap_or_else(|| panic!("no loss counter is called {id}"))
         .increment
 }

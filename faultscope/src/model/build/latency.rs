@@ -16,7 +16,7 @@ const OUTCOME: &str = "fault_latency";
 
 /// Why there is nothing to show, as the one row of a table.
 fn reason(context: &Context) -> Option<Vec<Cells>> {
-    let missing = context.missing.iter().find(|m| m.signal == PASSES)?;
+    let missing = context.missing.iter().find(|m| *m.signal == *PASSES)?;
     Some(vec![
         Cells::new(PASSES)
             .text(&f::FAULT_PATH, "not measured")
@@ -246,7 +246,7 @@ mod tests {
             missing: missing
                 .iter()
                 .map(|signal| Missing {
-                    signal,
+                    signal: (*signal).into(),
                     reason: format!("no {signal}"),
                 })
                 .collect(),

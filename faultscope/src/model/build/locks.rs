@@ -77,7 +77,7 @@ struct Shown<'a> {
 }
 
 fn chain_of(delta: &Delta, stack: u32) -> Option<&CallChain> {
-    delta.chains.get(&stack)
+    delta.chains.get(&stack).map(|chain| &**chain)
 }
 
 fn add(sum: &mut Lock, lock: &Lock) {

@@ -137,7 +137,7 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
     for (name, bytes) in &delta.levels {
         rows.push(
             row(
-                (*name).into(),
+                name.to_string(),
                 Value::Absent,
                 "meminfo",
                 "bytes, at the end of the interval",
@@ -150,7 +150,7 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
 
 /// Why a signal is missing, if it is.
 fn reason<'a>(context: &'a Context, signal: &str) -> Option<&'a str> {
-    let missing = context.missing.iter().find(|m| m.signal == signal)?;
+    let missing = context.missing.iter().find(|m| *m.signal == *signal)?;
     Some(missing.reason.as_str())
 }
 
@@ -293,7 +293,7 @@ mod tests {
 
     fn model(delta: &Delta, missing: &[&'static str]) -> Model {
         let missing = missing.iter().map(|signal| Missing {
-            signal,
+            signal: (*signal).into(),
             reason: format!("no {signal}"),
         });
         let context = Context {

@@ -40,8 +40,8 @@ pub(super) fn programs(delta: &Delta) -> Vec<Cells> {
         .programs
         .iter()
         .map(|p| {
-            Cells::new(p.name)
-                .text(&f::PROGRAM, p.name)
+            Cells::new(&p.name)
+                .text(&f::PROGRAM, &*p.name)
                 .text(&f::ATTACHED_TO, p.place.clone())
                 .set(&f::RUNS, Value::count(p.runs))
                 .set(
@@ -66,15 +66,15 @@ pub(super) fn losses(delta: &Delta, context: &Context) -> Vec<Cells> {
         .losses
         .iter()
         .zip(&delta.losses)
-        .map(|((id, description), loss)| {
-            Cells::new(*id)
-                .text(&f::LOSS, *id)
+        .map(|(kind, loss)| {
+            Cells::new(&kind.id)
+                .text(&f::LOSS, &*kind.id)
                 .count(&f::LOST, loss.increment)
                 .count(&f::LOST_TOTAL, loss.total)
-                .text(&f::COMMENT, *description)
+                .text(&f::COMMENT, &*kind.description)
         });
     let maps = delta.maps.iter().map(|map| {
-        Cells::new(map.name)
+        Cells::new(&map.name)
             .text(&f::LOSS, format!("map {}", map.name))
             .count(&f::LOST_TOTAL, map.entries)
             .count(&f::CAPACITY, map.capacity)

@@ -16,7 +16,7 @@ fn model(delta: Delta) -> Model {
     Model::new(
         Arc::new(delta),
         Arc::new(Context {
-            losses: &[("a", "A."), ("b", "B.")],
+            losses: crate::sample::run::LossKind::list(&[("a", "A."), ("b", "B.")]),
             ..Context::default()
         }),
     )

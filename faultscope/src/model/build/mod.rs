@@ -27,6 +27,7 @@ use crate::sample::{
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash, Hasher},
+    sync::Arc,
 };
 
 /// Rows kept of tables that may grow without bound.
@@ -162,7 +163,7 @@ fn average(total: u64, n: u64) -> Value {
 
 /// Whether a signal is given here.
 pub(super) fn has(context: &Context, signal: &str) -> bool {
-    !context.missing.iter().any(|m| m.signal == signal)
+    !context.missing.iter().any(|m| &*m.signal == signal)
 }
 
 /// Trapped faults of the threads shown.
@@ -217,9 +218,9 @@ pub(super) fn lost(delta: &Delta, context: &Context) -> Vec<Lost> {
         .losses
         .iter()
         .zip(&delta.losses)
-        .map(|((id, description), loss)| Lost {
-            id,
-            description,
+        .map(|(kind, loss)| Lost {
+            id: Arc::clone(&kind.id),
+            description: Arc::clone(&kind.description),
             total: loss.total,
             increment: loss.increment,
         })

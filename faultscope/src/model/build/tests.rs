@@ -7,11 +7,12 @@ use crate::sample::delta::{
     Cpu, Lock, LockId, Loss, Madvise, MadviseId, POPULATE, Passes, Process, ProcessId, Space,
     Taker, TakerId,
 };
+use crate::sample::run::LossKind;
 use std::sync::Arc;
 
 fn context() -> Context {
     Context {
-        losses: &[("a", "A."), ("b", "B.")],
+        losses: LossKind::list(&[("a", "A."), ("b", "B.")]),
         ..Context::default()
     }
 }
@@ -78,8 +79,8 @@ fn processes_are_sorted_by_faults_and_split_by_kind() {
 
 #[test]
 fn a_signal_that_is_missing_is_absent_everywhere_and_never_zero() {
-    let missing = |signal| Missing {
-        signal,
+    let missing = |signal: &str| Missing {
+        signal: signal.into(),
         reason: "not here".into(),
     };
     let context = Context {
@@ -149,7 +150,7 @@ fn what_no_tracepoint_sees_is_the_rest_of_vmstat() {
             missing: signals
                 .iter()
                 .map(|signal| Missing {
-                    signal,
+                    signal: (*signal).into(),
                     reason: "fentry is refused".into(),
                 })
                 .collect(),

@@ -16,7 +16,7 @@ pub(super) fn partial(look: &Look<'_>) -> Option<Match> {
     if lost > 0 {
         let causes = look.context.losses.iter().zip(&look.delta.losses);
         let most = causes.max_by_key(|(_, loss)| loss.increment);
-        let cause = most.map_or("an unknown cause", |((id, _), _)| *id);
+        let cause = most.map_or("an unknown cause", |(kind, _)| &*kind.id);
         let n = format_si(real(lost));
         clauses.push(format!("{n} events were lost, most by {cause}"));
         evidence.push(count("lost", lost));
@@ -27,7 +27,7 @@ pub(super) fn partial(look: &Look<'_>) -> Option<Match> {
         .missing
         .iter()
         .filter(|missing| !missing.is_by_choice())
-        .map(|missing| missing.signal)
+        .map(|missing| &*missing.signal)
         .collect();
     if !missing.is_empty() {
         let mut names = missing
@@ -47,7 +47,7 @@ pub(super) fn partial(look: &Look<'_>) -> Option<Match> {
         clauses.push(clause.to_owned());
         evidence.push(text(
             "spinlock_mode",
-            look.context.spinlock.mode.unwrap_or("unknown"),
+            look.context.spinlock.mode.as_deref().unwrap_or("unknown"),
         ));
     }
     if clauses.is_empty() {
@@ -74,7 +74,7 @@ fn spinlocks<'a>(look: &Look<'a>) -> Option<&'a str> {
         .map(|class| total[Scope::Waits(class)])
         .sum();
     // Native locks hide some of several waits, test-and-set locks all of them.
-    let is_partial = match spinlock.mode? {
+    let is_partial = match spinlock.mode.as_deref()? {
         "test-and-set" => true,
         "native" => waits > 0,
         _ => false,

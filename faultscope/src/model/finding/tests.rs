@@ -21,7 +21,7 @@ fn missing(signals: &[&'static str]) -> Context {
         missing: signals
             .iter()
             .map(|signal| Missing {
-                signal,
+                signal: (*signal).into(),
                 reason: format!("{} while another view is open", crate::model::ATTACHED_ONLY),
             })
             .collect(),
@@ -137,7 +137,7 @@ fn blocked(waits: u64, write_ns: u64, read_ns: u64) -> Delta {
         site: "__vm_munmap".into(),
         chain: vec!["__vm_munmap".into()],
     };
-    delta.chains = Arc::new([(3, chain)].into());
+    delta.chains = Arc::new([(3, Arc::new(chain))].into());
     delta
 }
 
@@ -263,9 +263,11 @@ fn faults_fall_back() {
 
 fn lru_waits(waits: u64, drain_ns: u64, other_ns: u64) -> Delta {
     let mut delta = second();
-    let chain = |names: &[&str]| CallChain {
-        site: names[0].into(),
-        chain: names.iter().map(|name| (*name).to_owned()).collect(),
+    let chain = |names: &[&str]| {
+        Arc::new(CallChain {
+            site: names[0].into(),
+            chain: names.iter().map(|name| (*name).to_owned()).collect(),
+        })
     };
     delta.chains = Arc::new(
         [
@@ -602,7 +604,7 @@ fn partial_numbers_name_what_is_lost_missing_or_unseen() {
         },
     ];
     let mut context = Context {
-        losses: &[("a_full", "A."), ("b_full", "B.")],
+        losses: crate::sample::run::LossKind::list(&[("a_full", "A."), ("b_full", "B.")]),
         ..Context::default()
     };
     let found = find(id, &delta, &context).expect("found");
@@ -614,7 +616,7 @@ fn partial_numbers_name_what_is_lost_missing_or_unseen() {
     assert_eq!(find(id, &delta, &missing(&["lru", "madvise"])), None);
     context.missing = ["a", "b", "c", "d"]
         .map(|signal| Missing {
-            signal,
+            signal: signal.into(),
             reason: "fentry is refused".into(),
         })
         .into();
@@ -626,9 +628,9 @@ fn partial_numbers_name_what_is_lost_missing_or_unseen() {
 #[test]
 fn unseen_spinlock_waits_make_numbers_partial() {
     let id = "partial_numbers";
-    let with = |mode, is_exact| Context {
+    let with = |mode: &str, is_exact| Context {
         spinlock: Spinlock {
-            mode: Some(mode),
+            mode: Some(mode.into()),
             is_exact,
             sentence: "spinlocks: so and so".into(),
         },

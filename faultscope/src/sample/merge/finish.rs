@@ -109,12 +109,12 @@ impl Merger {
 struct Numbers {
     /// By number while merging; the new number.
     new: Vec<u32>,
-    chains: HashMap<u32, CallChain>,
+    chains: HashMap<u32, Arc<CallChain>>,
 }
 
 impl Numbers {
-    fn new(chains: HashMap<CallChain, u32>) -> Self {
-        let mut sorted: Vec<(CallChain, u32)> = chains.into_iter().collect();
+    fn new(chains: HashMap<Arc<CallChain>, u32>) -> Self {
+        let mut sorted: Vec<(Arc<CallChain>, u32)> = chains.into_iter().collect();
         sorted.sort_unstable();
         let mut new = vec![LOST_CHAIN; sorted.len() + 1];
         let mut chains = HashMap::with_capacity(sorted.len());
@@ -134,15 +134,15 @@ impl Numbers {
 }
 
 /// Programs in the order of the latest interval, those it does not have after them.
-fn merge_programs(delta: &mut Delta, rows: Rows<&'static str, Program>) {
-    let order: HashMap<&str, usize> = (0..)
+fn merge_programs(delta: &mut Delta, rows: Rows<Arc<str>, Program>) {
+    let order: HashMap<Arc<str>, usize> = (0..)
         .zip(&delta.programs)
-        .map(|(i, program)| (program.name, i))
+        .map(|(i, program)| (Arc::clone(&program.name), i))
         .collect();
     let mut programs: Vec<_> = rows.into_rows().map(|(_, program)| program).collect();
-    programs.sort_unstable_by_key(|program| {
-        let place = order.get(program.name).copied();
-        (place.unwrap_or(usize::MAX), program.name)
+    programs.sort_by_cached_key(|program| {
+        let place = order.get(&program.name).copied();
+        (place.unwrap_or(usize::MAX), Arc::clone(&program.name))
     });
     delta.programs = programs;
 }

@@ -33,9 +33,9 @@ pub(crate) fn interval(t: u64, ops: &[Op]) -> Delta {
             };
             2
         ],
-        levels: vec![("MemFree", t)],
+        levels: vec![("MemFree".into(), t)],
         maps: vec![MapFill {
-            name: "M",
+            name: "M".into(),
             entries: t,
             capacity: 9,
         }],
@@ -49,7 +49,7 @@ pub(crate) fn interval(t: u64, ops: &[Op]) -> Delta {
     };
     for name in ["a", "b"] {
         d.programs.push(Program {
-            name,
+            name: name.into(),
             place: format!("hook {t}"),
             is_attached: true,
             run_ns: Some(3),
@@ -67,10 +67,10 @@ pub(crate) fn interval(t: u64, ops: &[Op]) -> Delta {
 fn slot(d: &mut Delta, t: u64, k: u8) -> u32 {
     let slot = u32::from(k) + 1 + u32::try_from(t).expect("small") * 10;
     if k % 4 != 3 {
-        let chain = CallChain {
+        let chain = Arc::new(CallChain {
             site: format!("site{k}"),
             chain: vec![format!("site{k}"), "entry".into()],
-        };
+        });
         Arc::make_mut(&mut d.chains).insert(slot, chain);
     }
     slot
