@@ -62,7 +62,7 @@ fn figure(
 }
 
 fn why_not(model: &Model, signal: &str) -> Option<String> {
-    let missing = model.missing.iter().find(|m| m.signal == signal)?;
+    let missing = model.missing.iter().find(|m| *m.signal == *signal)?;
     Some(format!("not measured: {}", missing.reason))
 }
 
@@ -352,7 +352,7 @@ mod tests {
     fn what_is_missing_is_absent_with_its_reason() {
         let context = Context {
             missing: Arc::new([Missing {
-                signal: "faults",
+                signal: "faults".into(),
                 reason: "no tracepoint".into(),
             }]),
             ..Context::default()
