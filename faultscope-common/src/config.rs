@@ -14,8 +14,11 @@ pub struct Control {
     pub stacks: u64,
     /// A `struct page` address, learned once; 0: unknown.
     pub vmemmap: u64,
+    /// Bumped whenever the programs that pair takes with releases of mmap_lock come
+    /// or go: what they had begun before is void.
+    pub mmap_era: u64,
     /// Pads the row to a cache line of its own.
-    pub _pad: [u64; 4],
+    pub _pad: [u64; 3],
 }
 
 /// Offsets in bytes from the running kernel's BTF, patched into globals `OFF_*`.

@@ -65,7 +65,11 @@ pub struct CpuRow {
     pub compat_syscalls: u64,
     /// Events lost, by `loss` index; atomic adds.
     pub losses: [u64; loss::SLOTS],
+    /// The mm of the mmap_lock acquisition at hand.
+    pub mmap_at_hand: u64,
+    /// Mm and CPU of the acquisition before it, for the program that comes after.
+    pub mmap_before: u64,
     /// Keeps rows of different CPUs on different cache lines.
-    pub _pad: [u64; 3],
+    pub _pad: [u64; 1],
 }
 const _: () = assert!(size_of::<CpuRow>().is_multiple_of(64));

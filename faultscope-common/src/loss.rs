@@ -10,7 +10,7 @@ macro_rules! losses {
 
 losses! {
     THREAD_COLLISION = 0, "thread_slot_collision",
-        "Lock waits, holds, RSS updates and clock samples of threads without a row of their own, missing from the thread scopes and from filtered budgets.";
+        "Lock waits, acquisitions and holds of mmap_lock, RSS updates and clock samples of threads without a row of their own, missing from the thread scopes and from filtered budgets.";
     OVERFLOW_FULL = 1, "thread_overflow_full",
         "Faults of threads whose row belongs to another thread, with the fall-back map full.";
     UNATTRIBUTED = 2, "faults_unattributed",

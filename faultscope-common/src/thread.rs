@@ -180,6 +180,8 @@ pub struct Pending {
     pub madvise_call: u32,
     /// The mm of the event at hand.
     pub mm: u64,
+    /// `Control::mmap_era` in which the entries of `mmap` were made.
+    pub mmap_era: u64,
     /// Number of the latest entry of `mmap`.
     pub mmap_number: u64,
     /// Holds that ended and had been waited for, so far.

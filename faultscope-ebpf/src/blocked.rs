@@ -11,7 +11,7 @@ use crate::{
     globals::{self, get, peek},
     identify::{call_chain, mmap_lock, owner},
     maps::{BLOCKED, WAITER_SCRATCH},
-    mmap::{launder_in, topmost},
+    mmap::{launder_in, renew, topmost},
     record::{cpu, lose, mix},
     thread,
 };
@@ -66,6 +66,7 @@ fn blocked_begin(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let holder = holder(rwsem, mm);
+    renew(pending);
     let asked = topmost!(pending, |e| e.mm == mm && e.had_ns == 0, { e.syscall });
     pending.blocked = Blocked {
         lock,
@@ -165,6 +166,9 @@ fn mark(tid: u32, mm: u64, is_reader: bool) -> Option<(u64, i32)> {
     // SAFETY: a live map value of another thread: words may change meanwhile,
     // and then the number matches nothing at the end.
     let pending = unsafe { &mut *pending };
+    if pending.mmap_era != thread::mmap_era() {
+        return None;
+    }
     topmost!(
         pending,
         |e| e.mm == mm && (e.had_ns != 0 || (!is_reader && e.mode == WRITE)),

@@ -66,6 +66,8 @@ globals! {
     OFF_PAGE_PTL = ABSENT;
     // Offset of the owner in an rwsem; on PREEMPT_RT that of its rt_mutex.
     OFF_RWSEM_OWNER = ABSENT;
+    // Offset of the rt_mutex in an rwsem; on PREEMPT_RT only.
+    OFF_RWSEM_INNER = ABSENT;
     SIZE_RWSEM = 0;
     SIZE_PAGE = 64;
     // Index of the memory controller in css_set.subsys.

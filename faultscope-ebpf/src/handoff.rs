@@ -14,18 +14,40 @@ use faultscope_common::lock::UNKNOWN_DISTANCE;
 /// `last` is a lossy cache: a slot reused by another lock gives "unknown".
 #[inline(always)]
 pub fn note(last: &'static Array<u64>, pointer: u64, cpu: u32) -> u32 {
+    between(swap(last, pointer, cpu), pointer, cpu)
+}
+
+/// Notes that `cpu` took the lock; returns the word that was there before.
+#[inline(always)]
+pub fn swap(last: &'static Array<u64>, pointer: u64, cpu: u32) -> u64 {
     let Some(slot) = last.get_ptr_mut(hash(pointer)) else {
-        return UNKNOWN_DISTANCE as u32;
+        return 0;
     };
     let now = pack(pointer, cpu);
     // SAFETY: a live map value; races mislabel one handoff, and the lock orders
     // those of one lock.
     let before = unsafe { read_volatile(slot) };
+    if before != now {
+        // SAFETY: as above.
+        unsafe { write_volatile(slot, now) };
+    }
+    before
+}
+
+/// Whether the lock was another CPU's before, by the word that [`swap`] returned.
+#[inline(always)]
+pub fn is_move(before: u64, pointer: u64, cpu: u32) -> bool {
+    let changed = before ^ pack(pointer, cpu);
+    changed != 0 && changed >> 16 == 0
+}
+
+/// Index of the distance to the CPU that took the lock before.
+#[inline(always)]
+pub fn between(before: u64, pointer: u64, cpu: u32) -> u32 {
+    let now = pack(pointer, cpu);
     if before == now {
         return 0;
     }
-    // SAFETY: as above.
-    unsafe { write_volatile(slot, now) };
     if before >> 16 != now >> 16 {
         return UNKNOWN_DISTANCE as u32;
     }

@@ -131,7 +131,8 @@ fn is_waited_for(mm: u64) -> bool {
 }
 
 /// The mm whose mmap_lock this is, and whether the address lies inside the
-/// rwsem rather than at its start: the running task's, or one it has asked for.
+/// rwsem rather than at its start: the running task's, one whose owner says that it
+/// is its own, or one the task is known to have asked for.
 #[inline(always)]
 pub fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
     let offset = get(&globals::OFF_MM_LOCK);
@@ -147,7 +148,19 @@ pub fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
     if own != 0 && inside(own) < size {
         return Some((own, inside(own) != 0));
     }
+    let mm = lock.wrapping_sub(offset);
+    if is_owned(mm) {
+        return Some((mm, false));
+    }
+    // With PREEMPT_RT a writer waits for the rt_mutex in the rwsem.
+    let inner = get(&globals::OFF_RWSEM_INNER);
+    if inner != ABSENT && is_owned(mm.wrapping_sub(inner)) {
+        return Some((mm.wrapping_sub(inner), true));
+    }
     let pending = thread::pending()?;
+    if pending.mmap_era != thread::mmap_era() {
+        return None;
+    }
     for i in 0..DEPTH {
         if (i as u64) < pending.mmap_depth {
             let mm = pending.mmap[i].mm;
@@ -157,6 +170,15 @@ pub fn mmap_lock(lock: u64, scratch: &'static Scratch) -> Option<(u64, bool)> {
         }
     }
     None
+}
+
+/// Whether `mm` is an address space: the task it names as its owner lives in it.
+#[inline(always)]
+fn is_owned(mm: u64) -> bool {
+    match peek::<u64>(mm, &globals::OFF_MM_OWNER) {
+        Some(task) if is_kernel_pointer(task) => peek(task, &globals::OFF_TASK_MM) == Some(mm),
+        _ => false,
+    }
 }
 
 /// tgid of the mm's owner, 0 unknown.

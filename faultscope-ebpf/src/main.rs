@@ -31,6 +31,7 @@ mod mmap;
 mod record;
 mod refault;
 mod slowpath;
+mod taken;
 mod thread;
 
 #[panic_handler]

@@ -1,5 +1,6 @@
-//! mmap_lock acquisitions: waits, holds, failures, downgrades, the taker.
+//! mmap_lock: takes, holds and the taker of each.
 //!
+//! Attached while they are shown; `taken` counts acquisitions all the time.
 //! Everything dear is done before the lock is had or, in one look-up, when it
 //! is given back; an acquisition is in the taker table once it was given back.
 
@@ -7,8 +8,9 @@ use crate::{
     globals::{self, get},
     handoff,
     identify::{Scratch, are_chains_wanted, owner, take_chain},
-    maps::{DOWNGRADE_SCRATCH, MMAP, MMAP_LAST, RELEASE_SCRATCH},
+    maps::{DOWNGRADE_SCRATCH, MMAP, RELEASE_SCRATCH},
     record::{add, cpu, exchange, lose, mix, raise, totals},
+    taken::is_downgrade,
     thread::{self, Context, Special},
 };
 use aya_ebpf::{
@@ -76,21 +78,38 @@ pub fn launder_in(scratch: &'static Scratch, pointer: *const u8) -> u64 {
     let Some(scratch) = scratch.get_ptr_mut(cpu()) else {
         return 0;
     };
-    let word = scratch.cast::<u64>();
     // SAFETY: a live map value of this CPU.
-    unsafe {
-        write_volatile(word, pointer as u64);
-        read_volatile(word)
-    }
+    unsafe { launder(scratch.cast(), pointer) }
 }
 
 /// The same by way of the thread's own record, which is at hand.
 #[inline(always)]
 fn plain(pending: &mut Pending, pointer: *const u8) -> u64 {
     // SAFETY: a word of a live map value that only the running thread uses.
+    unsafe { launder(&raw mut pending.mm, pointer) }
+}
+
+/// The same by way of a word of a live map value.
+///
+/// # Safety
+/// Nothing that may interrupt the caller uses the word.
+#[inline(always)]
+pub unsafe fn launder(word: *mut u64, pointer: *const u8) -> u64 {
+    // SAFETY: as the caller promises.
     unsafe {
-        write_volatile(&raw mut pending.mm, pointer as u64);
-        read_volatile(&raw const pending.mm)
+        write_volatile(word, pointer as u64);
+        read_volatile(word)
+    }
+}
+
+/// Drops what was begun before these programs were attached the last time: its end
+/// may have been missed.
+#[inline(always)]
+pub fn renew(pending: &mut Pending) {
+    let era = thread::mmap_era();
+    if pending.mmap_era != era {
+        pending.mmap_era = era;
+        pending.mmap_depth = 0;
     }
 }
 
@@ -122,6 +141,7 @@ fn start(mm: *const u8, is_write: u64) -> i32 {
         Context::Atomic
     };
     if let (_, Some(pending)) = thread::row_and_pending(context) {
+        renew(pending);
         let mm = plain(pending, mm);
         let mode = if is_write & 0xff != 0 { WRITE } else { READ };
         push(
@@ -202,26 +222,23 @@ fn acquired(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64, success: u
     let cpu = cpu();
     let side = (is_write & 1) as usize;
     let Some(totals) = totals(cpu) else { return 0 };
-    let (row, pending) = match thread::present_and_pending() {
-        // Who asked was identified then.
-        (row, Some(pending)) if pending.mmap_depth != 0 => (row, Some(pending)),
-        _ => thread::row_and_pending(Context::Atomic),
-    };
+    // Who acquires was identified by the program that counts it, a moment ago.
+    let (row, pending) = thread::present_and_pending();
     let Some(pending) = pending else {
-        if success & 0xff != 0 {
-            totals.mmap_taken[side] += 1;
-            if thread::tid() != 0 {
-                lose(loss::PAIRING_COLLISION, 1);
-            }
-        } else {
-            totals.mmap_failed[side] += 1;
+        if success & 0xff != 0 && thread::tid() != 0 {
+            lose(loss::PAIRING_COLLISION, 1);
         }
         return 0;
     };
-    let mm = plain(pending, mm);
+    renew(pending);
+    let typed = mm;
+    let mm = plain(pending, typed);
     if success & 0xff == 0 {
-        totals.mmap_failed[side] += 1;
         failed(pending, row, mm, side);
+        return 0;
+    }
+    if side == 0 && is_downgrade(typed, DOWNGRADE_SCRATCH.get_ptr_mut(cpu)) {
+        downgraded(ctx, totals, pending, row, mm, had_ns);
         return 0;
     }
     let asked = topmost!(
@@ -234,43 +251,13 @@ fn acquired(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64, success: u
         }
     );
     if let Some(take_ns) = asked {
-        totals.mmap_taken[side] += 1;
         totals.mmap_take_ns[side] += take_ns;
         if let Some(row) = row {
             if row.flags & COUNTED != 0 {
-                row.columns.mmap_taken[side] += 1;
                 row.columns.mmap_take_ns[side] += take_ns;
             }
         }
         return 0;
-    }
-    if side == 0 {
-        let written = topmost!(
-            pending,
-            |e| e.mm == mm && e.had_ns != 0 && e.mode == WRITE,
-            {
-                let closed = *e;
-                e.mode = DOWNGRADED;
-                e.asked_ns = 0;
-                e.had_ns = had_ns;
-                e.is_waited = 0;
-                closed
-            }
-        );
-        if let Some(closed) = written {
-            totals.mmap_downgraded += 1;
-            let hold_ns = had_ns - closed.had_ns;
-            totals.mmap_hold_ns[1] += hold_ns;
-            let found = account(row, &closed, hold_ns, true);
-            leave(ctx, &DOWNGRADE_SCRATCH, pending, &closed, found);
-            return 0;
-        }
-    }
-    totals.mmap_taken[side] += 1;
-    if let Some(row) = row {
-        if row.flags & COUNTED != 0 {
-            row.columns.mmap_taken[side] += 1;
-        }
     }
     let syscall = syscall();
     let distance = distance(totals, mm, side, syscall, cpu);
@@ -278,17 +265,49 @@ fn acquired(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64, success: u
     0
 }
 
-/// Distance from the previous acquisition; outside the fault path only.
+/// The end of a write hold that goes on as a read hold.
 #[inline(always)]
-fn distance(totals: &mut CpuRow, mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
+fn downgraded(
+    ctx: &BtfTracePointContext,
+    totals: &mut CpuRow,
+    pending: &mut Pending,
+    row: Option<&'static mut ThreadRow>,
+    mm: u64,
+    had_ns: u64,
+) {
+    let written = topmost!(
+        pending,
+        |e| e.mm == mm && e.had_ns != 0 && e.mode == WRITE,
+        {
+            let closed = *e;
+            e.mode = DOWNGRADED;
+            e.asked_ns = 0;
+            e.had_ns = had_ns;
+            e.is_waited = 0;
+            closed
+        }
+    );
+    let Some(closed) = written else {
+        // It began before these programs were attached.
+        push(
+            pending,
+            hold(mm, 0, had_ns, DOWNGRADED, syscall(), DISTANCES as u32),
+        );
+        return;
+    };
+    let hold_ns = had_ns - closed.had_ns;
+    totals.mmap_hold_ns[1] += hold_ns;
+    let found = account(row, &closed, hold_ns, true);
+    leave(ctx, &DOWNGRADE_SCRATCH, pending, &closed, found);
+}
+
+/// Distance from the previous acquisition, as the program that counts them noted it.
+#[inline(always)]
+fn distance(totals: &CpuRow, mm: u64, side: usize, syscall: i32, cpu: u32) -> u32 {
     if side == 0 && (get(&globals::READ_HANDOFFS) == 0 || syscall == NO_SYSCALL) {
         return DISTANCES as u32;
     }
-    let distance = handoff::note(&MMAP_LAST, mm, cpu);
-    if distance >= 1 && distance <= 4 {
-        totals.mmap_handoffs += 1;
-    }
-    distance
+    handoff::between(totals.mmap_before, mm, cpu)
 }
 
 /// A failed attempt: a trylock, or a waiter that was killed. Both follow
@@ -330,6 +349,7 @@ fn released(ctx: &BtfTracePointContext, mm: *const u8, is_write: u64) -> i32 {
         totals.mmap_unpaired += 1;
         return 0;
     };
+    renew(pending);
     let mm = plain(pending, mm);
     let wanted = |mode: u32| (mode == WRITE) == (side == 1);
     let closed = topmost!(

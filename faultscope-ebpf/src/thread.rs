@@ -43,6 +43,17 @@ pub fn tid() -> u64 {
     bpf_get_current_pid_tgid() & 0xffff_ffff
 }
 
+/// The running task and its thread id, by one helper call where BTF gives the latter.
+#[inline(always)]
+fn running() -> (*const u8, u64) {
+    let task = task();
+    let tid = match member::<u32>(task, &globals::OFF_TASK_PID) {
+        Some(pid) => u64::from(pid),
+        None => tid(),
+    };
+    (task, tid)
+}
+
 /// What keeps a task from being in a system call of its own.
 pub enum Special {
     /// It has none.
@@ -88,6 +99,16 @@ fn exec_and_tgid(task: *const u8, pid_tgid: u64) -> u64 {
     (pid_tgid & 0xffff_ffff_0000_0000) | u64::from(exec)
 }
 
+/// `Control::mmap_era`.
+#[inline(always)]
+pub fn mmap_era() -> u64 {
+    match CONTROL.get_ptr(0) {
+        // SAFETY: a live map value; a plain read.
+        Some(control) => unsafe { read_volatile(&raw const (*control).mmap_era) },
+        None => 0,
+    }
+}
+
 /// `Control::epoch` and `Control::window_until_ns`.
 #[inline(always)]
 fn control() -> (u64, u64) {
@@ -101,22 +122,21 @@ fn control() -> (u64, u64) {
 /// Whether the row was made for this life of the thread: no exit, exec or
 /// rename since where those are traced, else the same start and exec number.
 #[inline(always)]
-fn is_same_life(row: &ThreadRow, task: *const u8, pid_tgid: u64) -> bool {
+fn is_same_life(row: &ThreadRow, task: *const u8) -> bool {
     if get(&globals::SCOPES_TRACED) != 0 {
         return row.flags & DEAD == 0;
     }
     row.start_ns == member(task, &globals::OFF_TASK_START).unwrap_or(0)
-        && row.exec_and_tgid == exec_and_tgid(task, pid_tgid)
+        && row.exec_and_tgid == exec_and_tgid(task, bpf_get_current_pid_tgid())
 }
 
-/// Whether the row is the running thread's and its cached identity holds.
+/// Whether the row is that of the running thread `tid` and its cached identity holds.
 #[inline(always)]
-fn is_current(row: &ThreadRow, epoch: u64, pid_tgid: u64) -> bool {
-    let task = task();
-    row.tag == pid_tgid & 0xffff_ffff
+fn is_current(row: &ThreadRow, epoch: u64, task: *const u8, tid: u64) -> bool {
+    row.tag == tid
         && row.css_set == member(task, &globals::OFF_TASK_CGROUPS).unwrap_or(0)
         && row.epoch == epoch
-        && is_same_life(row, task, pid_tgid)
+        && is_same_life(row, task)
 }
 
 /// The row of a thread in either map: the running one's, or one that is gone.
@@ -149,18 +169,17 @@ pub fn row(context: Context) -> Option<&'static mut ThreadRow> {
 #[inline(always)]
 pub fn row_and_window(context: Context) -> Option<(&'static mut ThreadRow, u64)> {
     let (epoch, window) = control();
-    let pid_tgid = bpf_get_current_pid_tgid();
-    let tid = pid_tgid & 0xffff_ffff;
+    let (task, tid) = running();
     if tid == 0 {
         return None;
     }
     let row = THREADS.get_ptr_mut(slot(tid))?;
     // SAFETY: a live map value; all words are plain integers.
     let found = unsafe { &mut *row };
-    if is_current(found, epoch, pid_tgid) {
+    if is_current(found, epoch, task, tid) {
         return Some((found, window));
     }
-    slow(row, pid_tgid, context == Context::MaySleep).map(|row| (row, window))
+    slow(row, context == Context::MaySleep).map(|row| (row, window))
 }
 
 /// The row as [`row`] gives it, and what [`pending`] gives, with one look-up of the slot.
@@ -169,8 +188,7 @@ pub fn row_and_pending(
     context: Context,
 ) -> (Option<&'static mut ThreadRow>, Option<&'static mut Pending>) {
     let epoch = control().0;
-    let pid_tgid = bpf_get_current_pid_tgid();
-    let tid = pid_tgid & 0xffff_ffff;
+    let (task, tid) = running();
     let Some(row) = THREADS.get_ptr_mut(slot(tid)) else {
         return (None, None);
     };
@@ -179,10 +197,10 @@ pub fn row_and_pending(
     }
     // SAFETY: a live map value; all words are plain integers.
     let found = unsafe { &mut *row };
-    let found = if is_current(found, epoch, pid_tgid) {
+    let found = if is_current(found, epoch, task, tid) {
         Some(found)
     } else {
-        slow(row, pid_tgid, context == Context::MaySleep)
+        slow(row, context == Context::MaySleep)
     };
     (found, pending_at(row, tid))
 }
@@ -250,7 +268,8 @@ fn pending_at(row: *mut ThreadRow, tid: u64) -> Option<&'static mut Pending> {
 }
 
 #[inline(always)]
-fn slow(row: *mut ThreadRow, pid_tgid: u64, may_sleep: bool) -> Option<&'static mut ThreadRow> {
+fn slow(row: *mut ThreadRow, may_sleep: bool) -> Option<&'static mut ThreadRow> {
+    let pid_tgid = bpf_get_current_pid_tgid();
     let tid = pid_tgid & 0xffff_ffff;
     // SAFETY: a live map value.
     let row = unsafe { &mut *row };

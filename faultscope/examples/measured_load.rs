@@ -2,8 +2,8 @@
 //!
 //! One answer on one line for each command. `faults MS` and `maps MS` run a load for about that long and answer
 //! events, wall time and CPU time of this process, both in ns. `statistics on` and `off` switch the kernel's run-time
-//! statistics. `empty` answers what those make of a program that does nothing, in ns a run. An answer that begins with
-//! `no` gives the reason.
+//! statistics. `empty` answers what those make of a program that does nothing, in ns a run. `names` answers the BPF
+//! programs in the kernel, each as its id, `=` and its name. An answer that begins with `no` gives the reason.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -47,6 +47,7 @@ fn answer(line: &str, statistics: &mut Option<OwnedFd>) -> anyhow::Result<String
             Ok("off".into())
         }
         ("empty", _) => empty(),
+        ("names", _) => names(),
         _ => bail!("unknown command \"{line}\""),
     }
 }
@@ -87,4 +88,15 @@ fn empty() -> anyhow::Result<String> {
         bail!("the empty program did not run");
     }
     Ok(format!("{:.2}", stats.run_ns as f64 / stats.runs as f64))
+}
+
+/// Ids and names of the programs in the kernel, which cuts names at 15 letters.
+fn names() -> anyhow::Result<String> {
+    let mut names = Vec::new();
+    for program in aya::programs::loaded_programs() {
+        let program = program.context("listing BPF programs")?;
+        let name = String::from_utf8_lossy(program.name()).replace([' ', '\n'], "_");
+        names.push(format!("{}={name}", program.id()));
+    }
+    Ok(names.join(" "))
 }

@@ -30,6 +30,7 @@ pub const DEFAULT_REFAULT_WINDOW_NS: u64 = 1_000_000_000;
 
 const WINDOW_WORD: usize = std::mem::offset_of!(Control, window_until_ns) / 8;
 const STACKS_WORD: usize = std::mem::offset_of!(Control, stacks) / 8;
+const ERA_WORD: usize = std::mem::offset_of!(Control, mmap_era) / 8;
 
 /// What a collector is told once.
 #[derive(Debug)]
@@ -145,6 +146,15 @@ impl Collector {
     /// Switches kernel stacks of contended waits on or off (about 1.2 us each).
     pub fn set_stacks(&mut self, on: bool) {
         self.maps.control.write_word(0, STACKS_WORD, u64::from(on));
+    }
+
+    /// Voids the takes and holds of mmap_lock that have begun: to be called before the programs that pair them with
+    /// their ends are attached, and after they were detached.
+    pub fn begin_mmap_era(&mut self) {
+        let era = self.maps.control.read(0).mmap_era;
+        self.maps
+            .control
+            .write_word(0, ERA_WORD, era.wrapping_add(1));
     }
 
     /// Switches the sharing window on or off.

@@ -142,7 +142,10 @@ fn sets(plan: &Plan) -> Vec<(&'static str, Vec<&'static Probe>)> {
         ("core", among(&[Set::Core])),
         ("madvise", among(&[Set::Madvise])),
         ("budget", among(&[Set::Budget])),
-        ("all", among(&[Set::Core, Set::Lru, Set::Rss, Set::Madvise])),
+        (
+            "all",
+            among(&[Set::Core, Set::Mmap, Set::Lru, Set::Rss, Set::Madvise]),
+        ),
     ];
     // A kernel without the system-call tracepoints has an empty set, whose effect would be noise.
     sets.retain(|(_, programs)| !programs.is_empty());

@@ -23,6 +23,8 @@ use crate::sample::run::LossKind;
 
 /// Views that show what the set of LRU programs counts.
 const LRU_VIEWS: &str = "LRU or CPUs";
+/// Views that show takes and holds of mmap_lock.
+const MMAP_VIEWS: &str = "holders, blocked, processes, threads, cgroups, spaces or findings";
 const EXACT_HOLDS_BY_NAME: &str = "attached only by name, with \"--probe hold_release\" (\"hold_release_rt\" on \
      PREEMPT_RT): its programs run at every release of a spinlock";
 /// Times a plan is made anew without what the kernel refused.
@@ -175,20 +177,25 @@ impl Session {
                 ..self.request.clone()
             };
             let next = plan::plan(&self.facts, &request);
+            let is_paired = |sets: &BTreeSet<Set>| sets.contains(&Set::Mmap);
+            if is_paired(&wanted) && !is_paired(&self.request.sets) {
+                self.collector.begin_mmap_era();
+            }
             let programs = self.collector.programs();
-            let gone: Vec<String> = programs
-                .attached()
-                .filter(|name| !next.has(name))
-                .map(str::to_owned)
-                .collect();
-            for name in gone {
-                programs.detach(&name);
+            // What begins something goes before what ends it, or ends would be missed.
+            for probe in PROBES.iter().rev() {
+                if !next.has(probe.program) {
+                    programs.detach(probe.program);
+                }
             }
             let (next, attached) = attach_plan(programs, &self.facts, &mut request, next);
             programs.forget_btf();
             release_memory();
             self.plan = next;
             self.attached = attached;
+            if !is_paired(&wanted) && is_paired(&self.request.sets) {
+                self.collector.begin_mmap_era();
+            }
             self.request = request;
             self.whole.retain(|set| wanted.contains(set));
             self.tell_places();
@@ -294,6 +301,7 @@ impl Session {
             });
         }
         for (set, signal, view) in [
+            (Set::Mmap, "mmap_lock_hold", MMAP_VIEWS),
             (Set::Lru, "lru", LRU_VIEWS),
             (Set::Lru, "mark_accessed", LRU_VIEWS),
             (Set::Lru, "workingset_activation", LRU_VIEWS),
@@ -361,7 +369,7 @@ fn sets(table: TableId) -> &'static [Set] {
     match table {
         TableId::Cpus | TableId::Lru => &[Set::Lru, Set::Rss],
         TableId::Processes | TableId::Threads | TableId::Cgroups | TableId::AddressSpaces => {
-            &[Set::Rss]
+            &[Set::Mmap, Set::Rss]
         }
         TableId::Madvise => &[Set::Madvise],
         // Ranges are kept by the programs that count the calls.
@@ -371,10 +379,13 @@ fn sets(table: TableId) -> &'static [Set] {
         | TableId::FaultLatency
         | TableId::FaultProcesses
         | TableId::FaultCpus => &[Set::Latency],
-        TableId::LockBlocked => &[Set::Blocked],
+        TableId::LockHolders => &[Set::Mmap],
+        // Holders are found among the holds that are being paired.
+        TableId::LockBlocked => &[Set::Mmap, Set::Blocked],
         TableId::Budget => &[Set::Budget],
         // Whatever a rule looks at.
         TableId::Findings => &[
+            Set::Mmap,
             Set::Blocked,
             Set::Latency,
             Set::Lru,
@@ -393,6 +404,7 @@ fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> {
         .filter_map(|name| plan::probe(name))
         .flat_map(|probe| match probe.set {
             Set::Refaults => vec![Set::Madvise, Set::Refaults],
+            Set::Blocked => vec![Set::Mmap, Set::Blocked],
             set => vec![set],
         })
 }
@@ -574,5 +586,30 @@ fn now() -> Now {
         mono_ns: clock::monotonic_ns(),
         real_ns: clock::realtime_ns(),
         cpu_ns: ns(cpu),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_takes_and_holds_attaches_what_measures_them() {
+        for table in TableId::ALL {
+            let mut fields = table.fields().iter();
+            let is_shown = fields.any(|field| field.signal == "mmap_lock_hold");
+            assert_eq!(
+                sets(*table).contains(&Set::Mmap),
+                is_shown || matches!(table, TableId::LockBlocked | TableId::Findings),
+                "{table:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_named_program_brings_the_sets_it_relies_on() {
+        let named = BTreeSet::from(["blocked_begin".to_owned(), "mmap_start".to_owned()]);
+        let sets: BTreeSet<Set> = named_sets(&named).collect();
+        assert_eq!(sets, BTreeSet::from([Set::Mmap, Set::Blocked]));
     }
 }

@@ -81,7 +81,7 @@ pub static RULES: &[Rule] = &[
                     acquisitions for read were faults, and there were writers.",
         reason: "A single wait is chance, less time is not worth a look, and without writers no reader of a \
                  reader-writer semaphore waits.",
-        needs: "`blocked`, or `mmap_lock` and `contention`",
+        needs: "`blocked`, or `mmap_lock_hold` and `contention`",
         next: "faultscope top --view blocked",
         check: locks::writers_block_faults,
     },
@@ -154,7 +154,7 @@ pub static RULES: &[Rule] = &[
         threshold: "A process held the mmap_lock of another one for read at least 10 times, 1 % of the time or more, in read, \
                     pread64, process_vm_readv, ptrace, process_madvise, move_pages or their kin.",
         reason: "That is how /proc/PID/smaps and its like are read; writers, and the faults behind them, wait for it.",
-        needs: "`mmap_lock`, with hold times",
+        needs: "`mmap_lock_hold`",
         next: "faultscope top --view holders",
         check: locks::outside_reader,
     },

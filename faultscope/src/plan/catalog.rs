@@ -9,6 +9,8 @@
 pub enum Set {
     /// Always.
     Core,
+    /// While a view or recording shows how long mmap locks take to have and are held, and by whom.
+    Mmap,
     /// While a view or recording shows LRU movement.
     Lru,
     /// While a view or recording shows RSS-counter updates.
@@ -35,8 +37,9 @@ pub enum Set {
 
 impl Set {
     /// Every set.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Core,
+        Self::Mmap,
         Self::Lru,
         Self::Rss,
         Self::Madvise,
@@ -131,7 +134,9 @@ pub enum Cost {
     Rare,
     /// At every page fault, with the thread's row: at most 25 ns above an empty program.
     Fault,
-    /// At every acquisition of an mmap_lock, with two clock reads: a few mmap calls, not faults, since per-VMA locks.
+    /// At every acquisition of an mmap_lock, with the thread's row: mmap calls rather than faults, since per-VMA locks.
+    Taken,
+    /// At every acquisition or region, with the two clock reads of its beginning and end.
     Acquisition,
     /// At every acquisition of an lru_lock or every release of any spinlock, some dozens for each lru_lock hold.
     Release,
@@ -204,6 +209,17 @@ const ROW_AND_DISABLED: &[&str] = &[
     "OFF_TASK_PF_DISABLED",
 ];
 
+/// [`ROW`], and what tells a downgrade from an acquisition for read.
+const ROW_AND_RWSEM: &[&str] = &[
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_START",
+    "OFF_TASK_EXEC_ID",
+    "OFF_TASK_MM",
+    "OFF_TASK_LEADER",
+    "OFF_TASK_FLAGS",
+    "OFF_MM_LOCK",
+    "OFF_RWSEM_OWNER",
+];
 /// [`ROW`], and what names the holder of an mmap_lock.
 const ROW_AND_OWNER: &[&str] = &[
     "OFF_TASK_CGROUPS",
@@ -241,6 +257,14 @@ const NO_OWNER: Degrade = Degrade {
     lost: "the process that owns another one's mmap_lock is not named",
 };
 const SCOPES: &[Degrade] = &[NO_CGROUP, NO_DESCENDANTS];
+const TAKEN: &[Degrade] = &[
+    NO_CGROUP,
+    NO_DESCENDANTS,
+    Degrade {
+        globals: &["OFF_MM_LOCK", "OFF_RWSEM_OWNER"],
+        lost: "a write hold turned into a read hold counts as an acquisition for read",
+    },
+];
 const MMAP: &[Degrade] = &[NO_CGROUP, NO_DESCENDANTS, NO_OWNER];
 const LOCKS: &[Degrade] = &[
     NO_CGROUP,
@@ -249,6 +273,10 @@ const LOCKS: &[Degrade] = &[
     Degrade {
         globals: &["OFF_MM_LOCK", "SIZE_RWSEM"],
         lost: "contended waits for mmap_lock are shown as \"rwsem\"",
+    },
+    Degrade {
+        globals: &["OFF_MM_OWNER"],
+        lost: "contended waits for another process's mmap_lock are shown as \"rwsem\" while takes are not shown",
     },
     Degrade {
         globals: &["OFF_LRUVEC_LOCK", "OFF_LRUVEC_PGDAT", "OFF_ZONE_PGDAT"],
@@ -405,18 +433,23 @@ probes! {
     fault_major: "major_faults" Core "major faults" 0, Attach::Software(SoftwareEvent::MajorFaults), Fault, ROW,
         SCOPES, "", "Counts faults that waited for a page to be read.";
 
-    mmap_released: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_released", &[2]), Acquisition, ROW, MMAP,
-        "", "Ends a hold of an mmap_lock.";
-    mmap_acquired: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Acquisition,
-        ROW, MMAP, "", "Ends a take of an mmap_lock: acquisition, failure or downgrade.";
-    mmap_start: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_start_locking", &[2]), Acquisition, ROW,
-        MMAP, "", "Begins a take of an mmap_lock, and names the mm of a wait for another process's lock.";
-    mmap_released_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_released", &[3]), Acquisition,
-        ROW, MMAP, "", "Ends a hold of an mmap_lock, for the prototype with a cgroup path.";
-    mmap_acquired_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]),
-        Acquisition, ROW, MMAP, "", "Ends a take of an mmap_lock, for the prototype with a cgroup path.";
-    mmap_start_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]), Acquisition,
-        ROW, MMAP, "", "Begins a take of an mmap_lock, for the prototype with a cgroup path.";
+    mmap_taken: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Taken, ROW,
+        TAKEN, "", "Counts acquisitions, failures and downgrades of mmap locks.";
+    mmap_taken_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]), Taken,
+        ROW, TAKEN, "", "Counts acquisitions of mmap locks, for the prototype with a cgroup path.";
+    mmap_released: "mmap_lock_hold" Mmap "mmap_lock holds" NEW_MMAP, tp("mmap_lock_released", &[2]), Acquisition,
+        ROW_AND_RWSEM, MMAP, "", "Ends a hold of an mmap_lock.";
+    mmap_acquired: "mmap_lock_hold" Mmap "mmap_lock holds" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]),
+        Acquisition, ROW_AND_RWSEM, MMAP, "", "Ends a take of an mmap_lock and begins its hold.";
+    mmap_start: "mmap_lock_hold" Mmap "mmap_lock holds" NEW_MMAP, tp("mmap_lock_start_locking", &[2]), Acquisition,
+        ROW_AND_RWSEM, MMAP, "", "Begins a take of an mmap_lock.";
+    mmap_released_memcg: "mmap_lock_hold" Mmap "mmap_lock holds" MEMCG_PATH, tp("mmap_lock_released", &[3]),
+        Acquisition, ROW_AND_RWSEM, MMAP, "", "Ends a hold of an mmap_lock, for the prototype with a cgroup path.";
+    mmap_acquired_memcg: "mmap_lock_hold" Mmap "mmap_lock holds" MEMCG_PATH,
+        tp("mmap_lock_acquire_returned", &[4]), Acquisition, ROW_AND_RWSEM, MMAP, "",
+        "Ends a take of an mmap_lock, for the prototype with a cgroup path.";
+    mmap_start_memcg: "mmap_lock_hold" Mmap "mmap_lock holds" MEMCG_PATH, tp("mmap_lock_start_locking", &[3]),
+        Acquisition, ROW_AND_RWSEM, MMAP, "", "Begins a take of an mmap_lock, for the prototype with a cgroup path.";
 
     learn_page: "page_table_locks" Learn "page address" 0, tp("mm_page_alloc", &[4]), Counter,
         &["OFF_PAGE_PTL", "SIZE_PAGE"], &[], "", "Learns one page descriptor's address, so that split page-table locks can be told.";

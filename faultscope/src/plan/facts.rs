@@ -10,9 +10,10 @@ use crate::host::btf::Btf;
 use crate::host::privilege::PrivilegeFacts;
 
 /// Globals that are no member offset of [`OFFSETS`]: derived offsets, sizes, numbers, switches.
-pub(super) const DERIVED: [&str; 11] = [
+pub(super) const DERIVED: [&str; 12] = [
     "OFF_PAGE_PTL",
     "OFF_RWSEM_OWNER",
+    "OFF_RWSEM_INNER",
     "SIZE_RWSEM",
     "SIZE_PAGE",
     "MEMCG_SUBSYS",
@@ -98,6 +99,7 @@ fn derived(btf: &Btf, global: &str) -> Option<u32> {
         "OFF_RWSEM_OWNER" => btf
             .member_offset("rw_semaphore", "owner")
             .or_else(|| btf.member_offset("rw_semaphore", "rwbase.rtmutex.owner")),
+        "OFF_RWSEM_INNER" => btf.member_offset("rw_semaphore", "rwbase.rtmutex"),
         "SIZE_RWSEM" => btf.size_of("rw_semaphore"),
         // The program masks with it.
         "SIZE_PAGE" => btf.size_of("page").filter(|size| size.is_power_of_two()),

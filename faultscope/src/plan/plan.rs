@@ -364,6 +364,7 @@ pub(super) fn member_name(global: &str) -> String {
     match global {
         "OFF_PAGE_PTL" => "a page-table lock inside the page descriptor (\"ptdesc.ptl\")".into(),
         "OFF_RWSEM_OWNER" => "the owner of an rwsem (\"rw_semaphore.owner\")".into(),
+        "OFF_RWSEM_INNER" => "the rt_mutex of an rwsem (\"rw_semaphore.rwbase.rtmutex\")".into(),
         "SIZE_RWSEM" => "the size of \"rw_semaphore\"".into(),
         "SPINLOCK_SPINS" => "a spinlock that spins (this is PREEMPT_RT)".into(),
         "SIZE_PAGE" => "the size of \"page\"".into(),

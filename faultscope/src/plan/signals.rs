@@ -28,7 +28,11 @@ pub static SIGNALS: &[Signal] = &[
     traced("major_faults", "Faults that waited for a page to be read."),
     traced(
         "mmap_lock",
-        "Acquisitions of mmap locks with wait, hold, failures, downgrades and system call.",
+        "Acquisitions of mmap locks, for read and for write.",
+    ),
+    traced(
+        "mmap_lock_hold",
+        "How long mmap locks take to have and are held, with failures, downgrades and system call of the taker.",
     ),
     traced(
         "contention",

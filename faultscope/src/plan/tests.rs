@@ -117,9 +117,7 @@ fn core_set_in_attach_order() {
             "fault_user",
             "fault_kernel",
             "fault_major",
-            "mmap_released",
-            "mmap_acquired",
-            "mmap_start",
+            "mmap_taken",
             "contention_end",
             "contention_begin"
         ]
@@ -138,6 +136,9 @@ fn ends_are_attached_before_begins() {
     for (end, begin) in [
         ("contention_end", "contention_begin"),
         ("mmap_released", "mmap_acquired"),
+        ("mmap_acquired", "mmap_start"),
+        // Who acquires is noted first by the program that counts it.
+        ("mmap_taken", "mmap_acquired"),
         ("sys_exit", "sys_enter"),
     ] {
         assert!(at(end) < at(begin), "{end} after {begin}");
@@ -148,6 +149,7 @@ fn ends_are_attached_before_begins() {
 fn prototype_is_chosen_by_argument_count() {
     let plan = plan(&with_memcg_path(), &Request::everything());
     for program in [
+        "mmap_taken_memcg",
         "mmap_start_memcg",
         "mmap_acquired_memcg",
         "mmap_released_memcg",
@@ -156,8 +158,9 @@ fn prototype_is_chosen_by_argument_count() {
     ] {
         assert!(plan.has(program), "{program}: {:?}", plan.omissions);
     }
-    assert!(!plan.has("mmap_start"));
+    assert!(!plan.has("mmap_start") && !plan.has("mmap_taken"));
     assert_eq!(reason(&plan, "mmap_lock"), None);
+    assert_eq!(reason(&plan, "mmap_lock_hold"), None);
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Rig {
             &Request {
                 sets: [
                     Set::Core,
+                    Set::Mmap,
                     Set::Lru,
                     Set::Rss,
                     Set::Madvise,
@@ -367,6 +368,25 @@ fn faults_missing_from_the_shares_of_a_space_are_counted() {
     let [touched, ..] = child.step();
     demand("faults before the change of CPU", touched, 900);
     rig.demand(loss::SPACES_FULL, touched);
+    child.finish();
+}
+
+#[test]
+fn acquisitions_of_a_thread_without_a_row_are_counted() {
+    let (mut child, tid) = start("loss_mprotect", 1100);
+    let rig = Rig::new(
+        child.pid(),
+        &["mmap_taken"],
+        |sizes| sizes.overflow = 1,
+        |maps| {
+            // Nobody else is without a row, nor may anybody make one.
+            take_slot(maps, tid);
+            fill_overflow(maps);
+        },
+    );
+    let [calls, ..] = child.step();
+    demand("mprotect calls", calls, 1100);
+    rig.demand(loss::THREAD_COLLISION, calls);
     child.finish();
 }
 

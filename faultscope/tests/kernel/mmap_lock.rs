@@ -1,17 +1,22 @@
-//! mmap_lock: who takes it, how, through which system call, from which CPU.
+//! mmap_lock: how often it is taken; and while that is shown who takes it, how,
+//! through which system call, from which CPU.
 
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use faultscope::sample::{Delta, Scope, counters::MMAP_LOCK, delta::Taker};
+use faultscope::commands::session::Session;
+use faultscope::model::{Model, TableId};
+use faultscope::sample::{Counters, Delta, Scope, counters::MMAP_LOCK, delta::Taker};
 
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand, demand_exactly, pin, print_losses, process, session,
-    tick, watch,
+    self, Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, pin, print_losses,
+    process, tick, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
     ("map and unmap", map_and_unmap),
+    ("map and unmap on", map_and_unmap_on),
     ("fault under a writer", fault_under_a_writer),
     ("alternate mprotect", alternate_mprotect),
     ("hold memory", hold_memory),
@@ -20,6 +25,13 @@ pub(crate) const ROLES: &[(&str, Role)] = &[
 
 /// Calls of each kind.
 const CALLS: u64 = 3_000;
+
+/// A session that pairs takes with releases.
+fn session(pids: &[u32]) -> Session {
+    let mut session = support::session(pids);
+    session.show(TableId::LockHolders);
+    session
+}
 
 fn size(n: u64) -> usize {
     usize::try_from(n).expect("sizes fit")
@@ -114,10 +126,10 @@ fn writers_of_mmap_lock_are_exact() {
             writer.holds + reader.holds,
             CALLS + downgraded,
         );
-        let counters = process(delta, pid);
-        demand_exactly(
-            &format!("{what}: taken for write by the process"),
-            counters[Scope::MmapTaken(1)],
+        demand_counted(what, &process(delta, pid));
+        demand(
+            &format!("{what}: its holds, ns"),
+            process(delta, pid)[Scope::MmapHoldNs(1)],
             CALLS,
         );
         assert_eq!(writer.owner, pid, "{what}: owner of the mm");
@@ -135,6 +147,160 @@ fn writers_of_mmap_lock_are_exact() {
     }
     print_losses(&model);
     child.finish();
+}
+
+/// Demands [`CALLS`] acquisitions for write, and none for read.
+fn demand_counted(what: &str, counters: &Counters) {
+    let taken = |side| counters[Scope::MmapTaken(side)];
+    demand_exactly(
+        &format!("{what}: taken for write by the process"),
+        taken(1),
+        CALLS,
+    );
+    demand_exactly(
+        &format!("{what}: taken for read by the process"),
+        taken(0),
+        0,
+    );
+}
+
+/// Acquisitions and downgrades of the machine.
+fn of_machine(model: &Model) -> ([u64; 2], u64) {
+    let cpus = &model.delta().cpus;
+    let taken = [0, 1].map(|side| {
+        cpus.iter()
+            .map(|c| c.counters[Scope::MmapTaken(side)])
+            .sum()
+    });
+    (taken, cpus.iter().map(|c| c.mmap_downgraded).sum())
+}
+
+/// Without takes and holds the counts are the same, and there is no time and no taker.
+#[test]
+fn acquisitions_are_exact_without_the_programs_that_pair_them() {
+    let mut child = Child::start("map and unmap", &[CALLS]);
+    let pid = child.pid();
+    let mut session = support::session(&[pid]);
+    for (what, downgraded) in [
+        ("mmap", 0),
+        ("mprotect", 0),
+        ("munmap", CALLS),
+        ("refused", 0),
+    ] {
+        let (model, _) = watch(&mut session, &mut child);
+        let delta = model.delta();
+        let counters = process(delta, pid);
+        if what == "refused" {
+            demand_exactly(
+                "refused: taken for write",
+                counters[Scope::MmapTaken(1)],
+                3 * CALLS,
+            );
+        } else {
+            demand_counted(what, &counters);
+        }
+        let (taken, of_all) = of_machine(&model);
+        demand(
+            &format!("{what}: downgrades of the machine"),
+            of_all,
+            downgraded,
+        );
+        demand(
+            &format!("{what}: taken for write on the machine"),
+            taken[1],
+            CALLS,
+        );
+        for side in 0..2 {
+            let times = [Scope::MmapTakeNs(side), Scope::MmapHoldNs(side)].map(|s| counters[s]);
+            assert_eq!(times, [0, 0], "{what}: times that nothing measures");
+        }
+        assert!(delta.takers.is_empty(), "{what}: takers that nothing notes");
+        let reason = model.missing.iter().find(|m| m.signal == "mmap_lock_hold");
+        let reason = reason.expect("the signal is missing, with the reason");
+        assert!(reason.reason.contains("holders"), "{reason:?}");
+        print_losses(&model);
+    }
+    child.finish();
+}
+
+/// Maps and unmaps a page on two threads until the test answers, then reports the rounds.
+fn map_and_unmap_on(link: &mut Link, _: &[u64]) {
+    loop {
+        link.stop([0; 4]);
+        let stop = AtomicU64::new(0);
+        let rounds = std::thread::scope(|scope| {
+            let work = || {
+                let mut rounds: u64 = 0;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    drop(Pages::new(1));
+                    rounds += 1;
+                }
+                rounds
+            };
+            let threads = [scope.spawn(work), scope.spawn(work)];
+            while !support::is_answered() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stop.store(1, Ordering::Relaxed);
+            threads.map(|thread| thread.join().expect("it maps and unmaps"))
+        });
+        link.stop([rounds.iter().sum(), 0, 0, 0]);
+    }
+}
+
+/// The programs that pair takes and releases come and go in the middle of holds:
+/// each round stays two acquisitions, nothing is lost, and no hold reaches from one
+/// time they are attached to the next.
+#[test]
+fn pairing_comes_and_goes_under_load() {
+    const TURNS: usize = 4;
+    /// Of the threads' own start and end: stacks, and what they allocate.
+    const EDGE: u64 = 64;
+    let mut child = Child::start("map and unmap on", &[]);
+    let pid = child.pid();
+    let mut session = support::session(&[pid]);
+    tick(&mut session);
+    child.go();
+    let (mut sum, mut hold_max_ns, mut holds) = (Counters::default(), 0, 0);
+    let (mut downgraded, mut nested) = (0, 0);
+    let mut add = |model: &Model| {
+        print_losses(model);
+        sum += &process(model.delta(), pid);
+        downgraded += of_machine(model).1;
+        nested += support::loss(model, "mmap_nesting_overflow");
+        for taker in model.delta().takers.values() {
+            hold_max_ns = hold_max_ns.max(taker.hold_max_ns);
+            holds += taker.holds;
+        }
+    };
+    let mut longest = Duration::ZERO;
+    for _ in 0..TURNS {
+        let began = Instant::now();
+        session.show(TableId::LockHolders);
+        std::thread::sleep(Duration::from_millis(50));
+        add(&tick(&mut session));
+        session.show(TableId::Overview);
+        longest = longest.max(began.elapsed());
+        std::thread::sleep(2 * longest);
+        add(&tick(&mut session));
+    }
+    let [rounds, ..] = child.step();
+    add(&tick(&mut session));
+    demand_near(
+        "taken for write",
+        sum[Scope::MmapTaken(1)],
+        2 * rounds,
+        EDGE,
+    );
+    demand("rounds", rounds, 1_000);
+    demand("holds that were paired", holds, 500);
+    demand("downgrades of the machine", downgraded, rounds);
+    demand_exactly("mmap_nesting_overflow", nested, 0);
+    println!("  longest hold {hold_max_ns} ns, longest time attached {longest:?}");
+    assert!(
+        u128::from(hold_max_ns) <= longest.as_nanos(),
+        "a hold that began before the programs came"
+    );
 }
 
 /// At each answer one thread changes the protection of a large range while another

@@ -11,6 +11,7 @@ mod stats;
 mod table;
 mod tool;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -25,6 +26,8 @@ use tool::{Counts, Running, Tool};
 
 /// Readings of runs for each event; the least disturbed counts.
 const READINGS: usize = 5;
+/// Runs of a program for one event below which it has no line of its own.
+const FEWEST_RUNS: f64 = 0.01;
 /// The program of `faultscope/examples` that holds the loads.
 const LOAD: &str = "measured_load";
 
@@ -84,13 +87,48 @@ struct Effect {
 }
 
 /// Runs of a tool's BPF programs for one event, and their time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Computed {
     runs: f64,
     /// Without what the statistics themselves take, ns an event.
     ns: f64,
     /// `ns` beside the bare event: 1 / (1 + share).
     throughput: f64,
+    programs: Vec<Ran>,
+}
+
+/// Runs of one BPF program for one event.
+#[derive(Debug, Clone, PartialEq)]
+struct Ran {
+    name: String,
+    runs: f64,
+    /// Of each run, without what the statistics themselves take.
+    ns_a_run: f64,
+}
+
+impl Computed {
+    /// Adds the programs up, the most time first; those that hardly run are left to the sum.
+    fn new(ran: Vec<(String, f64, f64)>, own_ns: f64, bare_ns: f64) -> Self {
+        let runs: f64 = ran.iter().map(|(_, runs, _)| runs).sum();
+        let ns: f64 = ran.iter().map(|(_, _, ns)| ns).sum();
+        let ns = (ns - runs * own_ns).max(0.0);
+        let mut programs: Vec<Ran> = ran
+            .into_iter()
+            .filter(|(_, runs, _)| *runs >= FEWEST_RUNS)
+            .map(|(name, runs, ns)| Ran {
+                name,
+                runs,
+                ns_a_run: ns / runs - own_ns,
+            })
+            .collect();
+        programs.sort_by(|a, b| (b.runs * b.ns_a_run).total_cmp(&(a.runs * a.ns_a_run)));
+        Self {
+            runs,
+            ns,
+            throughput: 1.0 / (1.0 + ns / bare_ns),
+            programs,
+        }
+    }
 }
 
 /// One tool and all that was measured with it.
@@ -223,8 +261,9 @@ fn compute(measured: &mut Measured, driver: &mut Driver) -> Result<()> {
     driver.statistics(true)?;
     for row in measured.rows.iter_mut().filter(|row| row.missing.is_none()) {
         let counted = row.under(|running| {
+            let names = driver.names()?;
             (0..LOADS.len())
-                .map(|load| least(running, driver, load))
+                .map(|load| least(running, driver, load, &names))
                 .collect::<Result<Vec<_>>>()
         });
         let counted = match counted {
@@ -234,23 +273,23 @@ fn compute(measured: &mut Measured, driver: &mut Driver) -> Result<()> {
                 continue;
             }
         };
-        for ((effect, counts), bare) in row.effects.iter_mut().zip(counted).zip(bare) {
-            effect.computed = counts.map(|(runs, ns)| {
-                let ns = (ns - runs * own_ns).max(0.0);
-                Computed {
-                    runs,
-                    ns,
-                    throughput: 1.0 / (1.0 + ns / bare.1),
-                }
-            });
+        for ((effect, ran), bare) in row.effects.iter_mut().zip(counted).zip(bare) {
+            effect.computed = ran.map(|ran| Computed::new(ran, own_ns, bare.1));
         }
     }
     driver.statistics(false)
 }
 
-/// Runs and ns for each event in the block with the fewest runs, as other processes only ever add.
-fn least(running: &Running, driver: &mut Driver, load: usize) -> Result<Option<(f64, f64)>> {
-    let mut least: Option<(f64, f64)> = None;
+/// Name, runs and ns for each event, of each program in the block with the fewest runs, as other processes only ever
+/// add.
+fn least(
+    running: &Running,
+    driver: &mut Driver,
+    load: usize,
+    names: &BTreeMap<u64, String>,
+) -> Result<Option<Vec<(String, f64, f64)>>> {
+    let mut least: Option<Vec<(String, f64, f64)>> = None;
+    let runs = |reading: &[(String, f64, f64)]| -> f64 { reading.iter().map(|r| r.1).sum() };
     for _ in 0..READINGS {
         let Some(before) = running.programs() else {
             return Ok(None);
@@ -259,11 +298,18 @@ fn least(running: &Running, driver: &mut Driver, load: usize) -> Result<Option<(
         let Some(after) = running.programs() else {
             return Ok(None);
         };
-        let Counts { runs, ns } = after.since(&before);
         let each = |value: u64| value as f64 / block.events as f64;
-        let reading = (each(runs), each(ns));
+        let reading: Vec<_> = after
+            .since(&before)
+            .into_iter()
+            .map(|(id, Counts { runs, ns })| {
+                let name = names.get(&id).cloned();
+                let name = name.unwrap_or_else(|| format!("program {id}"));
+                (name, each(runs), each(ns))
+            })
+            .collect();
         least = Some(match least {
-            Some(before) if before.0 <= reading.0 => before,
+            Some(before) if runs(&before) <= runs(&reading) => before,
             _ => reading,
         });
     }
@@ -325,6 +371,21 @@ mod tests {
         assert!((effect.by_cpu[1] - 0.5).abs() < 1e-9);
         // Two pairs give no interval.
         assert_eq!(effect.throughput(), None);
+    }
+
+    #[test]
+    fn programs_add_up_without_the_statistics() {
+        let ran = |name: &str, runs, ns| (name.to_owned(), runs, ns);
+        let ran = vec![
+            ran("seldom", 0.001, 1.0),
+            ran("a", 1.0, 50.0),
+            ran("b", 2.0, 140.0),
+        ];
+        let computed = Computed::new(ran, 30.0, 1000.0);
+        assert!((computed.ns - (191.0 - 30.0 * 3.001)).abs() < 1e-9);
+        let programs: Vec<_> = computed.programs.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(programs, ["b", "a"]);
+        assert!((computed.programs[0].ns_a_run - 40.0).abs() < 1e-9);
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Group {
         match probe.cost {
             Cost::Rare => "rare",
             Cost::Counter if probe.required.is_empty() => "counter",
-            Cost::Counter | Cost::Fault => "scoped",
+            Cost::Counter | Cost::Fault | Cost::Taken => "scoped",
             Cost::Acquisition | Cost::Release | Cost::Pass | Cost::SystemCall => "clocked",
             Cost::Wait => "wait",
             Cost::Sample => "sample",
@@ -125,7 +125,7 @@ impl Group {
             "fault_latency" | "populate_faults" | "fault_backing" | "fault_pages" => {
                 Box::new(WriteFaults::new()?)
             }
-            "mmap_lock" => Box::new(Mappings),
+            "mmap_lock" | "mmap_lock_hold" => Box::new(Mappings),
             "contention" | "blocked" => {
                 let online: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.is_online).collect();
                 let [.., a, b] = online.as_slice() else {

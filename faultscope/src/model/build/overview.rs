@@ -112,6 +112,8 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             .text(&f::UNIT_NAME, unit)
             .text(&f::COMMENT, comment)
     };
+    let taken: u64 = (0..2).map(|side| total[Scope::MmapTaken(side)]).sum();
+    let held: u64 = (0..2).map(|side| total[Scope::MmapHoldNs(side)]).sum();
     let refaults: u64 = ["workingset_refault_anon", "workingset_refault_file"]
         .iter()
         .filter_map(|name| delta.vmstat.get(*name))
@@ -130,6 +132,18 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             context.spinlock.sentence.clone(),
         ),
         row(
+            "mmap_lock acquisitions",
+            given(context, "mmap_lock", taken),
+            "/s",
+            format!("{} for write", total[Scope::MmapTaken(1)]),
+        ),
+        row(
+            "mmap_lock held",
+            given(context, "mmap_lock_hold", held),
+            "ns/s",
+            reason(context, "mmap_lock_hold").unwrap_or_default(),
+        ),
+        row(
             "refaults (workingset)",
             Value::Count(refaults),
             "/s",
@@ -145,6 +159,14 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
         ));
     }
     rows
+}
+
+/// Why a signal is not there.
+fn reason(context: &Context, signal: &str) -> Option<String> {
+    let mut missing = context.missing.iter();
+    missing
+        .find(|m| m.signal == signal)
+        .map(|m| m.reason.clone())
 }
 
 /// Counters per second; ns counters stay ns, now per second.

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 fn scope(cells: Cells, c: &Counters, context: &Context) -> Cells {
     let faults = |n| given(context, "faults", n);
     let mmap = |n| given(context, "mmap_lock", n);
+    let hold = |n| given(context, "mmap_lock_hold", n);
     let contention = |n| given(context, "contention", n);
     let major = c[Scope::Major];
     let rss = given(context, "rss_stat", c[Scope::Rss]);
@@ -40,12 +41,12 @@ fn scope(cells: Cells, c: &Counters, context: &Context) -> Cells {
         .set(&f::FAULTS_KERNEL, faults(c.kernel()))
         .set(&f::FAULTS_FIXED, faults(c[Scope::FixedUp]))
         .set(&f::MM_WAIT_NS, contention(c[Scope::WaitNs(MMAP_LOCK)]))
-        .set(&f::MM_READ_TAKE_NS, mmap(c[Scope::MmapTakeNs(0)]))
-        .set(&f::MM_WRITE_TAKE_NS, mmap(c[Scope::MmapTakeNs(1)]))
+        .set(&f::MM_READ_TAKE_NS, hold(c[Scope::MmapTakeNs(0)]))
+        .set(&f::MM_WRITE_TAKE_NS, hold(c[Scope::MmapTakeNs(1)]))
         .set(&f::MM_READS, mmap(c[Scope::MmapTaken(0)]))
         .set(&f::MM_WRITES, mmap(c[Scope::MmapTaken(1)]))
-        .set(&f::MM_HOLD_R_NS, mmap(c[Scope::MmapHoldNs(0)]))
-        .set(&f::MM_HOLD_W_NS, mmap(c[Scope::MmapHoldNs(1)]))
+        .set(&f::MM_HOLD_R_NS, hold(c[Scope::MmapHoldNs(0)]))
+        .set(&f::MM_HOLD_W_NS, hold(c[Scope::MmapHoldNs(1)]))
         .set(&f::LRU_WAIT_NS, contention(c[Scope::WaitNs(LRU_LOCK)]))
         .set(&f::OTHER_WAIT_NS, contention(other_wait_ns(c)))
         .set(&f::LOCK_WAITS, contention(c.waits()))

@@ -17,7 +17,7 @@ const READ: u8 = 2;
 pub(super) fn writers_block_faults(look: &Look<'_>) -> Option<Match> {
     if look.has("blocked") {
         by_holder(look)
-    } else if look.has("mmap_lock") && look.has("contention") {
+    } else if look.has("mmap_lock_hold") && look.has("contention") {
         by_taker(look)
     } else {
         None
@@ -225,7 +225,7 @@ const FEWEST_HOLDS: u64 = 10;
 
 /// A process holds another's mmap_lock for read.
 pub(super) fn outside_reader(look: &Look<'_>) -> Option<Match> {
-    if !look.has("mmap_lock") {
+    if !look.has("mmap_lock_hold") {
         return None;
     }
     let mut readers: HashMap<(u32, u32, i32), (u64, u64)> = HashMap::new();

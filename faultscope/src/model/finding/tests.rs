@@ -217,7 +217,7 @@ fn writers_block_faults_by_taker() {
             "of its 40 writes, 75% were munmap of mysqld(10)",
         ],
     );
-    assert_eq!(check(&delta, &["blocked", "mmap_lock"]), None);
+    assert_eq!(check(&delta, &["blocked", "mmap_lock_hold"]), None);
     assert_eq!(check(&delta, &["blocked", "contention"]), None);
     assert_eq!(check(&taken(19, 10_000_000, 10), &["blocked"]), None);
     assert_eq!(check(&taken(20, 9_900_000, 10), &["blocked"]), None);
@@ -516,7 +516,7 @@ fn an_outside_reader_holds_the_lock() {
         is_write: false,
     };
     let mut delta = read_outside(10, 10_000_000, reader);
-    let found = holds(rule, &delta, &["mmap_lock"]);
+    let found = holds(rule, &delta, &["mmap_lock_hold"]);
     says(
         &found,
         &[

@@ -1,5 +1,6 @@
 //! The process that holds the loads: one command a line, one answer a line.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -111,6 +112,17 @@ impl Driver {
         self.ask(&command)
             .context("switching run-time statistics")?;
         Ok(())
+    }
+
+    /// Names of the BPF programs in the kernel, by id.
+    pub(super) fn names(&mut self) -> Result<BTreeMap<u64, String>> {
+        let answer = self
+            .ask("names")
+            .context("asking for the names of programs")?;
+        let pairs = answer.split(' ').filter_map(|pair| pair.split_once('='));
+        Ok(pairs
+            .filter_map(|(id, name)| Some((id.parse().ok()?, name.to_owned())))
+            .collect())
     }
 
     /// What run-time statistics say of a program that does nothing, ns a run.

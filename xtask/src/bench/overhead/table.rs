@@ -20,7 +20,7 @@ fn cells(effect: &Effect) -> [String; 4] {
             values.join(", ")
         }
     };
-    let computed = effect.computed.map_or_else(
+    let computed = effect.computed.as_ref().map_or_else(
         || [NONE.to_owned(), NONE.to_owned()],
         |c| {
             [
@@ -44,6 +44,22 @@ const HEADS: [&str; 4] = [
     "computed",
     "BPF programs for an event",
 ];
+
+/// What each program of a tool takes, for the terminal.
+fn programs(measured: &Measured, load: usize) -> String {
+    let mut text = String::new();
+    for row in &measured.rows {
+        for ran in row.effects[load].computed.iter().flat_map(|c| &c.programs) {
+            // Writing to a string cannot fail.
+            let _written = writeln!(
+                text,
+                "    {:<34} {:<16} {:>5.2} runs an event, {:>5.0} ns a run",
+                row.tool.name, ran.name, ran.runs, ran.ns_a_run
+            );
+        }
+    }
+    text
+}
 
 /// Why a row has no figures, or not all of them.
 fn note(row: &Row, effect: &Effect) -> Option<String> {
@@ -118,6 +134,7 @@ pub(super) fn text(measured: &Measured) -> String {
                 line(row.tool.name, [&note, "", "", ""]);
             }
         }
+        lines += &programs(measured, index);
         text += &lines;
     }
     text + &format!("\n{}\n{}\n", statistics(measured), missing(measured))
@@ -174,8 +191,8 @@ fn upper(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Computed;
     use super::super::tool::Tool;
+    use super::super::{Computed, Ran};
     use super::*;
 
     fn measured() -> Measured {
@@ -188,6 +205,11 @@ mod tests {
             runs: 2.0,
             ns: 50.0,
             throughput: 0.95,
+            programs: vec![Ran {
+                name: "counter".to_owned(),
+                runs: 2.0,
+                ns_a_run: 25.0,
+            }],
         });
         let mut gone = Row::new(Tool::absent("gone"));
         gone.missing = Some("\"gone\" is not installed".to_owned());
@@ -224,6 +246,14 @@ mod tests {
         for line in text.lines().filter(|line| line.starts_with('|')) {
             assert_eq!(line.matches('|').count(), 6, "{line}");
         }
+    }
+
+    #[test]
+    fn programs_stand_below_the_terminals_table() {
+        let text = text(&measured());
+        let lines = text.lines().filter(|line| line.contains("counter"));
+        let lines: Vec<_> = lines.collect();
+        assert!(lines.len() == 1 && lines[0].ends_with("2.00 runs an event,    25 ns a run"));
     }
 
     #[test]

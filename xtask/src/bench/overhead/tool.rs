@@ -47,16 +47,18 @@ pub(super) struct Counts {
 pub(super) struct Programs(BTreeMap<u64, Counts>);
 
 impl Programs {
-    /// Sum over the programs of what was added since `before`; one that was unloaded meanwhile counts nothing.
-    pub(super) fn since(&self, before: &Self) -> Counts {
-        let mut sum = Counts { runs: 0, ns: 0 };
-        for (id, now) in &self.0 {
+    /// What each program added since `before`; one that was unloaded meanwhile counts nothing.
+    pub(super) fn since(&self, before: &Self) -> BTreeMap<u64, Counts> {
+        let added = self.0.iter().map(|(id, now)| {
             let before = before.0.get(id).copied();
             let before = before.unwrap_or(Counts { runs: 0, ns: 0 });
-            sum.runs += now.runs.saturating_sub(before.runs);
-            sum.ns += now.ns.saturating_sub(before.ns);
-        }
-        sum
+            let counts = Counts {
+                runs: now.runs.saturating_sub(before.runs),
+                ns: now.ns.saturating_sub(before.ns),
+            };
+            (*id, counts)
+        });
+        added.collect()
     }
 }
 
@@ -296,7 +298,8 @@ mod tests {
         let counts = |runs, ns| Counts { runs, ns };
         let before = Programs([(1, counts(50, 500)), (2, counts(10, 100))].into());
         let after = Programs([(2, counts(14, 180)), (3, counts(1, 7))].into());
-        assert_eq!(after.since(&before), counts(5, 87));
+        let added = [(2, counts(4, 80)), (3, counts(1, 7))];
+        assert_eq!(after.since(&before), added.into());
     }
 
     #[test]
