@@ -70,6 +70,18 @@ pub(super) struct Kernel {
     directory: PathBuf,
 }
 
+#[cfg(test)]
+impl Kernel {
+    /// A kernel that cannot be booted.
+    pub(super) fn none(flavour: Flavour) -> Self {
+        Self {
+            flavour,
+            release: String::new(),
+            directory: PathBuf::new(),
+        }
+    }
+}
+
 impl Kernel {
     /// The image that QEMU boots.
     pub(super) fn image(&self) -> PathBuf {

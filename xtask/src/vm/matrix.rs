@@ -36,6 +36,10 @@ pub(super) const STRESS_SECONDS: &str = "FAULTSCOPE_STRESS_SECONDS";
 /// Guests at a time whose CPUs share a thread: one on each CPU of a small machine. Of the others there is one.
 const AT_ONCE: usize = 2;
 
+/// Most failed tests of a guest that are run again, alone in a guest of their own: an emulator short of time breaks one
+/// or two, a defect breaks them again. Never stress, nor a guest with a mark on its console.
+const SECOND_TRIES: usize = 3;
+
 /// What to run, and where.
 pub(super) struct Matrix<'a> {
     pub(super) directory: &'a Path,
@@ -60,6 +64,15 @@ pub(super) struct Verdict<'a> {
 }
 
 impl Verdict<'_> {
+    /// Tests that failed and passed at their second try.
+    pub(super) fn unsteady(&self) -> Vec<&str> {
+        let tests = self.report.tests.iter();
+        tests
+            .filter(|test| test.is_second && test.outcome != Outcome::Failed)
+            .map(|test| test.name.as_str())
+            .collect()
+    }
+
     /// Tests that passed, that failed or are otherwise wrong, and that were skipped.
     pub(super) fn counts(&self) -> [u64; 3] {
         let mut counts = [0, self.errors.len() as u64, 0];
@@ -74,13 +87,37 @@ impl Verdict<'_> {
     }
 }
 
-/// One guest and the arguments of its test binary.
+/// One guest and its tests.
 struct Job<'a> {
     kernel: &'a Kernel,
     /// Names its files and stands in its messages.
     name: String,
-    arguments: Vec<String>,
+    tests: Vec<String>,
     threads: Threads,
+}
+
+impl Job<'_> {
+    /// The same guest for those tests that are to have a second try, if any.
+    fn second(&self, report: &Report, error: Option<&String>) -> Option<Self> {
+        let is_stress = self
+            .tests
+            .iter()
+            .any(|name| function(name).starts_with(STRESS));
+        let tests = match error {
+            _ if is_stress => return None,
+            // It did not come up.
+            Some(_) if report.is_untouched() => self.tests.clone(),
+            Some(_) => return None,
+            None => report.failed(),
+        };
+        let is_few = (1..=SECOND_TRIES).contains(&tests.len()) || error.is_some();
+        is_few.then(|| Self {
+            kernel: self.kernel,
+            name: format!("{}-again", self.name),
+            tests,
+            threads: self.threads,
+        })
+    }
 }
 
 impl Matrix<'_> {
@@ -102,7 +139,7 @@ impl Matrix<'_> {
                             let Some(job) = next else {
                                 break;
                             };
-                            let (report, error) = self.one(&job);
+                            let (report, error) = self.settle(&job);
                             lock(&done).push((job.kernel.flavour, report, error));
                         }
                     });
@@ -155,11 +192,27 @@ impl Matrix<'_> {
             self.kernels.iter().map(move |kernel| Job {
                 kernel,
                 name: format!("{}-{}", kernel.flavour.name(), group.kind),
-                arguments: [vec!["--exact".to_owned()], group.tests.clone()].concat(),
+                tests: group.tests.clone(),
                 threads: self.threads.unwrap_or(group.threads),
             })
         });
         each.collect()
+    }
+
+    /// Runs one guest, and once more what failed there and may have a second try.
+    fn settle(&self, job: &Job<'_>) -> (Report, Option<String>) {
+        let (mut report, error) = self.one(job);
+        match job.second(&report, error.as_ref()) {
+            None => (report, error),
+            Some(second) => {
+                if let Some(error) = error {
+                    println!("vm: {error}");
+                }
+                let (again, error) = self.one(&second);
+                report.settle(again);
+                (report, error)
+            }
+        }
     }
 
     /// Runs one guest; an error is told with the test it came in.
@@ -187,8 +240,8 @@ impl Matrix<'_> {
 
     fn boot(&self, job: &Job<'_>, report: &mut Report) -> Result<u8> {
         let mut words = vec![self.binaries.tests.to_string_lossy().into_owned()];
-        words.extend(["--test-threads=1", "--nocapture"].map(str::to_owned));
-        words.extend(job.arguments.iter().cloned());
+        words.extend(["--test-threads=1", "--nocapture", "--exact"].map(str::to_owned));
+        words.extend(job.tests.iter().cloned());
         let archive = image::build(
             job.kernel,
             self.binaries,
@@ -284,6 +337,36 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::kernel::Flavour;
+
+    #[test]
+    fn what_failed_has_a_second_try_but_not_stress_and_not_a_guest_that_broke() {
+        let kernel = Kernel::none(Flavour::V6_1);
+        let job = |name: &str| Job {
+            kernel: &kernel,
+            name: "6.1-tests".to_owned(),
+            tests: vec![name.to_owned()],
+            threads: Threads::Single,
+        };
+        let mut report = Report::default();
+        report.read("test a::b ... FAILED");
+        report.read("test result: FAILED. 0 passed; 1 failed; 0 ignored");
+        let again = |job: Job<'_>, report, error: Option<String>| {
+            job.second(report, error.as_ref()).map(|job| job.tests)
+        };
+        let b = || vec!["a::b".to_owned()];
+        assert_eq!(again(job("a::b"), &report, None), Some(b()));
+        assert_eq!(again(job("a::stress_b"), &report, None), None);
+        let mark = || Some("a mark on the console".to_owned());
+        assert_eq!(again(job("a::b"), &report, mark()), None);
+        assert_eq!(again(job("a::b"), &Report::default(), mark()), Some(b()));
+        let mut second = Report::default();
+        second.read("test a::b ... ok");
+        second.read("test result: ok. 1 passed; 0 failed; 0 ignored");
+        report.settle(second);
+        assert_eq!((report.tests.len(), report.failed().len()), (1, 0));
+        assert!(report.tests[0].is_second);
+    }
 
     #[test]
     fn stress_is_alone_and_what_needs_cpus_at_once_gets_them() {

@@ -175,6 +175,12 @@ fn conclude(verdicts: &[Verdict<'_>], errors: &[String]) -> Sums {
         println!("vm: {error}");
     }
     for verdict in verdicts {
+        for test in verdict.unsteady() {
+            println!(
+                "vm: {}: {test} failed, and was settled by a second try alone",
+                verdict.kernel.flavour.name()
+            );
+        }
         let [passed, failed, skipped] = verdict.counts();
         println!(
             "vm: {:<8} {passed} passed, {failed} failed, {skipped} skipped ({})",

@@ -26,6 +26,8 @@ pub(crate) struct Test {
     pub(crate) took: Duration,
     /// All it printed.
     pub(crate) output: String,
+    /// It failed at first.
+    pub(crate) is_second: bool,
 }
 
 /// What the verifier said of a program.
@@ -105,6 +107,7 @@ impl Report {
             name: current.name,
             took: since.elapsed(),
             output: current.output,
+            is_second: false,
         });
         true
     }
@@ -117,6 +120,28 @@ impl Report {
         for (what, has) in other.features {
             self.feature(what, has);
         }
+    }
+
+    /// Names of the tests that failed.
+    pub(crate) fn failed(&self) -> Vec<String> {
+        let failed = self.tests.iter().filter(|t| t.outcome == Outcome::Failed);
+        failed.map(|test| test.name.clone()).collect()
+    }
+
+    /// Returns true if no test has begun.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.tests.is_empty() && self.current.is_none()
+    }
+
+    /// Takes the results of a second try in place of those it had.
+    pub(crate) fn settle(&mut self, mut second: Self) {
+        for test in &mut second.tests {
+            let failed = |first: &Test| first.name == test.name && first.outcome == Outcome::Failed;
+            test.is_second = self.tests.iter().any(failed);
+        }
+        let is_new = |first: &Test| second.tests.iter().all(|test| test.name != first.name);
+        self.tests.retain(is_new);
+        self.add(second);
     }
 
     /// Returns true if libtest came to its last line and every test has a result.

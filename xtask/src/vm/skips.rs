@@ -112,6 +112,7 @@ mod tests {
             outcome,
             took: Duration::ZERO,
             output: String::new(),
+            is_second: false,
         }
     }
 
