@@ -35,17 +35,17 @@ const SKIPS: &[Skip] = &[
         reason: EMULATED,
     },
     Skip {
-        test: "sharing::two_faulting_threads_share_as_expected",
+        test: "sharing::two_faulting_threads_share_as_expected_multi",
         kernels: &Flavour::ALL,
         reason: EMULATED,
     },
     Skip {
-        test: "sharing::four_faulting_threads_share_as_expected",
+        test: "sharing::four_faulting_threads_share_as_expected_multi",
         kernels: &Flavour::ALL,
         reason: EMULATED,
     },
     Skip {
-        test: "sharing::uneven_shares_bound_the_handoffs",
+        test: "sharing::uneven_shares_bound_the_handoffs_multi",
         kernels: &Flavour::ALL,
         reason: EMULATED,
     },
