@@ -215,7 +215,10 @@ fn acquisitions_are_exact_without_the_programs_that_pair_them() {
             assert_eq!(times, [0, 0], "{what}: times that nothing measures");
         }
         assert!(delta.takers.is_empty(), "{what}: takers that nothing notes");
-        let reason = model.missing.iter().find(|m| m.signal == "mmap_lock_hold");
+        let reason = model
+            .missing
+            .iter()
+            .find(|m| *m.signal == *"mmap_lock_hold");
         let reason = reason.expect("the signal is missing, with the reason");
         assert!(reason.reason.contains("holders"), "{reason:?}");
         print_losses(&model);

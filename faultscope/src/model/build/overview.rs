@@ -165,7 +165,7 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
 fn reason(context: &Context, signal: &str) -> Option<String> {
     let mut missing = context.missing.iter();
     missing
-        .find(|m| m.signal == signal)
+        .find(|m| *m.signal == *signal)
         .map(|m| m.reason.clone())
 }
 
