@@ -2,6 +2,7 @@
 
 pub mod cost;
 pub mod doctor;
+mod live;
 pub mod session;
 mod spinlocks;
 pub mod top;

@@ -1,4 +1,4 @@
-//! `top`: the live view, or batch output.
+//! `top`: the live view or a replay, on a screen or as batch output.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
+use super::live::Live;
 use super::session::{Options, Session};
 use crate::error::{Exit, Failure};
 use crate::export::{Format, Selection, Writer};
 use crate::model::Model;
 use crate::render::order::Sort;
-use crate::tui::{self, Control};
+use crate::tui::{self, Control, Frame};
 
 /// What `top` is asked for.
 #[derive(Debug)]
@@ -59,9 +59,13 @@ pub fn run(top: &Top) -> anyhow::Result<Exit> {
     let named = session.named_missing();
     let lost = runtime()?.block_on(async {
         if is_batch {
-            batch(&mut session, top).await
+            session.show(top.screen.start);
+            let mut live = Live::new(session, top.interval);
+            // What the base reading and the choice of a table took belongs to no interval.
+            live.discard()?;
+            batch(&mut live, top).await
         } else {
-            screen(&mut session, top).await
+            screen(&mut Live::new(session, top.interval), top).await
         }
     })?;
     incomplete(&named, &lost)
@@ -118,9 +122,20 @@ impl Stop {
     }
 }
 
-async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
+/// Where frames come from.
+pub(super) trait Source {
+    /// The next frame, once it is due; `None` when there will be no other.
+    ///
+    /// May be given up while it waits, without loss.
+    async fn next(&mut self) -> anyhow::Result<Option<Frame>>;
+
+    /// Does what the screen asks for; the frame to show at once, if there is one.
+    fn control(&mut self, request: Control) -> anyhow::Result<Option<Frame>>;
+}
+
+/// Writes frames until there are enough, there are no more, or a signal comes.
+async fn batch(source: &mut impl Source, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
     let table = top.screen.start;
-    session.show(table);
     let sort = top
         .screen
         .sort
@@ -135,26 +150,25 @@ async fn batch(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str>
     };
     let mut writer = Writer::new(top.format, selection)?;
     let mut stop = Stop::new().context("installing signal handlers")?;
-    let mut ticks = Ticks::new(top.interval);
-    // What the base reading and the choice of a table took belongs to no interval.
-    session.tick()?;
     let mut lost = Vec::new();
     let mut written = 0;
     while top.count.is_none_or(|n| written < n) {
         tokio::select! {
-            tick = ticks.next() => if let Some(model) = ticks.run(tick, session)? {
-                lost = losses(&model);
-                writer.write(&mut io::stdout().lock(), &model).context("writing to standard output")?;
+            frame = source.next() => {
+                let Some(frame) = frame? else { break };
+                lost = losses(&frame.model);
+                writer.write(&mut io::stdout().lock(), &frame.model).context("writing to standard output")?;
                 written += 1;
-            },
+            }
             () = stop.wait() => break,
         }
     }
     Ok(lost)
 }
 
-async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
-    let (models, shown) = watch::channel(None);
+/// Shows frames until the user, a signal or the terminal ends it.
+async fn screen(source: &mut impl Source, top: &Top) -> anyhow::Result<Vec<(Arc<str>, u64)>> {
+    let (frames, shown) = watch::channel(None);
     let (asked, mut control) = mpsc::unbounded_channel();
     let (tell_end, mut end) = oneshot::channel();
     let options = top.screen.clone();
@@ -163,99 +177,31 @@ async fn screen(session: &mut Session, top: &Top) -> anyhow::Result<Vec<(Arc<str
         .name("screen".into())
         .spawn(move || {
             let ended = runtime().and_then(|r| r.block_on(tui::run(shown, asked, options)));
-            // Nobody listens only if the collector failed, which is the error then.
+            // Nobody listens only if the source failed, which is the error then.
             tell_end.send(ended).ok();
         })
         .context("starting the screen's thread")?;
-    let mut ticks = Ticks::new(top.interval);
     let mut lost = Vec::new();
     let ended = loop {
-        tokio::select! {
+        let frame = tokio::select! {
             ended = &mut end => break ended.context("the screen ended without a word")?,
-            Some(request) = control.recv() => match request {
-                Control::Show(table) => session.show(table),
-                Control::Interval(length) => ticks = Ticks::new(length),
-            },
-            tick = ticks.next() => match ticks.run(tick, session) {
-                Ok(Some(model)) => {
-                    lost = losses(&model);
-                    // The screen has ended if nobody watches; the next turn sees it.
-                    models.send(Some(Arc::new(model))).ok();
-                }
-                Ok(None) => {}
-                Err(error) => break Err(error),
-            },
+            Some(request) = control.recv() => source.control(request),
+            frame = source.next() => frame,
+        };
+        match frame {
+            Ok(Some(frame)) => {
+                lost = losses(&frame.model);
+                // The screen has ended if nobody watches; the next turn sees it.
+                frames.send(Some(frame)).ok();
+            }
+            Ok(None) => {}
+            Err(error) => break Err(error),
         }
     };
-    // Without models the screen ends and restores the terminal before any message.
-    drop(models);
+    // Without frames the screen ends and restores the terminal before any message.
+    drop(frames);
     screen
         .join()
         .map_err(|_| anyhow::anyhow!("the screen's thread panicked"))?;
     ended.map(|_| lost)
-}
-
-/// Longest time between two readings of the thread rows.
-const HARVEST: Duration = Duration::from_secs(1);
-/// The same while a table fills up: many short processes.
-const HARVEST_CROWDED: Duration = Duration::from_millis(100);
-
-/// Ticks at fixed times; a late one is reported, a missed one skipped.
-struct Ticks {
-    interval: Interval,
-    harvest_at: Instant,
-    length: Duration,
-}
-
-impl Ticks {
-    fn new(length: Duration) -> Self {
-        let mut interval = interval_at(Instant::now() + length, length);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Self {
-            interval,
-            harvest_at: Instant::now() + HARVEST,
-            length,
-        }
-    }
-
-    /// Waits for whichever is next.
-    async fn next(&mut self) -> Tick {
-        tokio::select! {
-            biased;
-            due = self.interval.tick() => Tick::Due { is_late: due.elapsed() > self.length / 10 },
-            () = sleep_until(self.harvest_at) => Tick::Harvest,
-        }
-    }
-
-    /// Does what a tick is for; the model if an interval is over.
-    fn run(&mut self, tick: Tick, session: &mut Session) -> anyhow::Result<Option<Model>> {
-        let model = match tick {
-            Tick::Harvest => session.harvest().map(|()| None),
-            Tick::Due { is_late } => {
-                if is_late {
-                    session.overrun();
-                }
-                session.tick().map(Some)
-            }
-        };
-        let pause = if session.is_crowded() {
-            HARVEST_CROWDED
-        } else {
-            HARVEST
-        };
-        self.harvest_at = Instant::now() + pause;
-        model
-    }
-}
-
-/// What a tick is for.
-#[derive(Debug, Clone, Copy)]
-enum Tick {
-    /// An interval is over; late by more than a tenth of it.
-    Due {
-        /// Late.
-        is_late: bool,
-    },
-    /// Rows of dead threads are to be freed.
-    Harvest,
 }

@@ -25,12 +25,18 @@ pub fn format_clock(t_real_ns: u64) -> String {
 /// Minutes and seconds behind the present: `-00:42`, with hours once needed.
 #[must_use]
 pub fn format_behind(ns: u64) -> String {
+    format!("-{}", format_span(ns))
+}
+
+/// Minutes and seconds: `00:42`, with hours once needed.
+#[must_use]
+pub fn format_span(ns: u64) -> String {
     let s = ns / 1_000_000_000;
     let (h, m, s) = (s / 3600, s / 60 % 60, s % 60);
     if h > 0 {
-        format!("-{h}:{m:02}:{s:02}")
+        format!("{h}:{m:02}:{s:02}")
     } else {
-        format!("-{m:02}:{s:02}")
+        format!("{m:02}:{s:02}")
     }
 }
 

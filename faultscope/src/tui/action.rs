@@ -1,6 +1,6 @@
 //! What a key, a click or a model does, and what the loop has to do about it.
 
-use super::Control;
+use super::{Control, Play};
 use crate::model::View;
 
 /// A step of the cursor, or of the text in a popup.
@@ -51,6 +51,9 @@ pub(crate) enum Action {
     Faster,
     Slower,
     TypeInterval,
+    /// Ask this of a replay.
+    Play(Play),
+    TypeTime,
     Accept,
     Erase,
     Input(char),

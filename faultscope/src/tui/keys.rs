@@ -1,5 +1,6 @@
 //! The one table of keys; dispatch, help, hints and documentation come from it.
 
+use super::Play;
 use super::action::{Action, Motion};
 use crate::model::View;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -111,7 +112,7 @@ bindings! {
     MAIN [key(KeyCode::BackTab)] Action::PreviousView, "", "previous view";
     MAIN [ch('o')] Action::NextTable, "table", "next table of the view";
     MAIN [ch('y')] Action::Threads, "", "processes or threads (view 3)";
-    MAIN [ch(' ')] Action::Pause, "pause", "pause or go on; collection never stops";
+    MAIN [ch(' ')] Action::Pause, "pause", "pause or go on; live collection never stops";
     MAIN [ch('/'), ch('f')] Action::Filter, "filter", "show only rows whose name holds a word";
     MAIN [ch('s'), key(KeyCode::F(6))] Action::SortMenu, "sort", "choose the column to sort by";
     MAIN [ch('<')] Action::SortPrevious, "", "sort by the column to the left";
@@ -132,9 +133,14 @@ bindings! {
     READ [key(KeyCode::End), ch('G')] Action::Move(Motion::Last), "", "last row";
     MAIN [key(KeyCode::Left)] Action::ScrollLeft, "", "scroll the columns left";
     MAIN [key(KeyCode::Right)] Action::ScrollRight, "", "scroll the columns right";
-    MAIN [ch('+')] Action::Faster, "", "shorter interval";
-    MAIN [ch('-')] Action::Slower, "", "longer interval";
+    MAIN [ch('+')] Action::Faster, "", "shorter interval; replay: faster";
+    MAIN [ch('-')] Action::Slower, "", "longer interval; replay: slower";
     MAIN [ch('d')] Action::TypeInterval, "", "type the interval in seconds, 0.1 to 60";
+    MAIN [ch(',')] Action::Play(Play::Step(-1)), "", "replay: one interval back, and pause";
+    MAIN [ch('.')] Action::Play(Play::Step(1)), "step", "replay: one interval on, and pause";
+    MAIN [ch('[')] Action::Play(Play::First), "", "replay: to the start";
+    MAIN [ch(']')] Action::Play(Play::Last), "", "replay: to the end";
+    MAIN [ch('t')] Action::TypeTime, "go to", "replay: type a time to go to";
     ASKED [key(KeyCode::Enter)] Action::Accept, "", "accept what is chosen or typed";
     ASKED [key(KeyCode::Backspace)] Action::Erase, "", "erase a character that was typed";
     ANY [ctrl('l')] Action::Repaint, "", "redraw the screen";
@@ -172,11 +178,13 @@ fn labels(b: &Binding) -> String {
     keys.join(" ")
 }
 
-/// The short line at the foot of the screen: key and word, most needed first.
-pub(crate) fn hints() -> impl Iterator<Item = (String, &'static str)> {
+/// The short line at the foot of the screen: key and word, most needed first;
+/// the keys of a replay only where there is one.
+pub(crate) fn hints(is_replay: bool) -> impl Iterator<Item = (String, &'static str)> {
+    let is_of_replay = |b: &Binding| matches!(b.action, Action::Play(_) | Action::TypeTime);
     BINDINGS
         .iter()
-        .filter(|b| !b.hint.is_empty())
+        .filter(move |b| !b.hint.is_empty() && (is_replay || !is_of_replay(b)))
         .filter_map(|b| b.keys.first().map(|k| (k.label(), b.hint)))
 }
 

@@ -7,6 +7,7 @@
 mod action;
 mod input;
 mod keys;
+mod replay;
 mod run;
 mod screen;
 mod state;
@@ -16,6 +17,7 @@ mod update;
 mod widget;
 
 pub use keys::keys_markdown;
+pub use replay::{Frame, Play, Position, Speed};
 pub use run::run;
 pub use theme::ColorChoice;
 
@@ -39,7 +41,7 @@ pub struct Options {
     pub mouse: bool,
 }
 
-/// What the screen asks of the collector.
+/// What the screen asks of the collector or the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// This table is shown from now on; attach what it needs. Sent at the
@@ -47,6 +49,8 @@ pub enum Control {
     Show(TableId),
     /// Collect at this interval, 0.1 to 60 s.
     Interval(Duration),
+    /// Play the recording so.
+    Play(Play),
 }
 
 /// Why the screen ended.

@@ -1,18 +1,16 @@
-//! The loop: one select over keys, models and signals, and a draw after each.
+//! The loop: one select over keys, frames and signals, and a draw after each.
 
 use super::action::{Action, Outcome};
 use super::input::Input;
 use super::state::State;
 use super::term::Term;
 use super::theme::{Environment, Theme};
-use super::{Control, Ended, Options, keys, screen, update};
-use crate::model::Model;
+use super::{Control, Ended, Frame, Options, keys, screen, update};
 use crate::render::order::Sort;
 use anyhow::{Context, bail};
 use crossterm::event::{Event, KeyEventKind};
 use ratatui::buffer::Buffer;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -21,7 +19,7 @@ use tokio::time::Instant;
 /// Frames are at least this far apart: at most ten in a second.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Shows the models as they come until the user, a signal or the terminal ends it.
+/// Shows the frames as they come until the user, a signal or the terminal ends it.
 ///
 /// The terminal is restored on return, on an error and on a panic. Stopping
 /// (Ctrl-Z, SIGTSTP) gives the terminal back and takes it again on SIGCONT.
@@ -30,7 +28,7 @@ const FRAME: Duration = Duration::from_millis(100);
 /// If `options.sort` names no field of the start table, if the terminal cannot
 /// be taken over, or if signal handlers cannot be installed.
 pub async fn run(
-    models: watch::Receiver<Option<Arc<Model>>>,
+    frames: watch::Receiver<Option<Frame>>,
     control: mpsc::UnboundedSender<Control>,
     options: Options,
 ) -> anyhow::Result<Ended> {
@@ -49,7 +47,7 @@ pub async fn run(
         next_frame: Instant::now(),
     };
     screen.tell(Control::Show(options.start));
-    let ended = screen.run(models, signals).await;
+    let ended = screen.run(frames, signals).await;
     match ended {
         // A terminal that hung up shows as an I/O error on it.
         Err(e) if is_gone(&e) => Ok(Ended::TerminalGone),
@@ -142,24 +140,24 @@ struct Screen {
 impl Screen {
     async fn run(
         &mut self,
-        mut models: watch::Receiver<Option<Arc<Model>>>,
+        mut frames: watch::Receiver<Option<Frame>>,
         mut signals: Signals,
     ) -> io::Result<Ended> {
         let mut input = Input::start()?;
         self.resize()?;
-        models.mark_changed();
+        frames.mark_changed();
         loop {
             if self.may_draw() && Instant::now() >= self.next_frame {
                 self.draw()?;
             }
             let is_waiting = self.may_draw();
             let outcome = tokio::select! {
-                changed = models.changed() => {
+                changed = frames.changed() => {
                     if changed.is_err() {
                         return Ok(Ended::Quit);
                     }
-                    let model = models.borrow_and_update().clone();
-                    model.map_or(Outcome::Unchanged, |m| update::arrive(&mut self.state, m))
+                    let frame = frames.borrow_and_update().clone();
+                    frame.map_or(Outcome::Unchanged, |f| update::arrive(&mut self.state, f))
                 }
                 event = input.next() => match event {
                     Some(event) => self.event(&event),

@@ -1,5 +1,6 @@
 //! What the screen shows and where the user stands; no I/O, no colours.
 
+use super::Position;
 use super::keys::Place;
 use crate::model::{Field, Model, Table, TableId, View};
 use crate::render::order::Sort;
@@ -30,6 +31,7 @@ pub(crate) enum Popup {
     SortMenu { cursor: usize },
     Filter { text: String },
     Interval { text: String },
+    Time { text: String },
 }
 
 /// One interval of the graph: minor and major faults per second.
@@ -47,6 +49,8 @@ pub(crate) struct State {
     pub(crate) latest: Option<Arc<Model>>,
     pub(crate) shown: Option<Arc<Model>>,
     pub(crate) is_paused: bool,
+    /// Where the shown model stands; `None` unless it is replayed.
+    pub(crate) position: Option<Position>,
     /// Rows of the shown table that pass the filter, in display order.
     pub(crate) order: Vec<usize>,
     /// The word rows are filtered by.
@@ -79,6 +83,7 @@ impl State {
             latest: None,
             shown: None,
             is_paused: false,
+            position: None,
             order: Vec::new(),
             word: String::new(),
             popup: None,
@@ -148,7 +153,9 @@ impl State {
         match self.popup {
             None => Place::Main,
             Some(Popup::Help { .. } | Popup::SortMenu { .. }) => Place::Popup,
-            Some(Popup::Filter { .. } | Popup::Interval { .. }) => Place::Entry,
+            Some(Popup::Filter { .. } | Popup::Interval { .. } | Popup::Time { .. }) => {
+                Place::Entry
+            }
         }
     }
 
@@ -167,14 +174,30 @@ impl State {
         }
     }
 
-    pub(crate) fn remember(&mut self, model: &Model) {
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
+    /// Forgets the newest `n` intervals of the graph.
+    pub(crate) fn forget(&mut self, n: usize) {
+        self.history.truncate(self.history.len().saturating_sub(n));
+    }
+
+    /// Puts `n` unknown intervals into the graph.
+    pub(crate) fn skip(&mut self, n: usize) {
+        for _ in 0..n.min(HISTORY) {
+            self.push(None);
         }
+    }
+
+    pub(crate) fn remember(&mut self, model: &Model) {
         let h = &model.header;
-        self.history.push_back(
+        self.push(
             h.minor_per_sec
                 .map(|minor| (minor, h.major_per_sec.unwrap_or(0.0))),
         );
+    }
+
+    fn push(&mut self, rates: Rates) {
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(rates);
     }
 }

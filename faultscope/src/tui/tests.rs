@@ -2,6 +2,7 @@
 
 mod grid;
 mod pty;
+mod replay;
 mod screens;
 mod updates;
 

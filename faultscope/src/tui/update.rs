@@ -1,9 +1,9 @@
 //! (state, action) → outcome. No I/O, no clock.
 
-use super::Control;
 use super::action::{Action, Motion, Outcome};
 use super::screen;
 use super::state::{Popup, State};
+use super::{Control, Frame, Play};
 use crate::model::{Model, TableId, View};
 use crate::render::columns::max_scroll;
 use crate::render::order::{Sort, order};
@@ -18,8 +18,23 @@ const FREEZE_NS: u64 = 3_000_000_000;
 /// Steps of `+` and `-`, in ms.
 const INTERVALS_MS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
-/// Takes the model of a new interval.
-pub(crate) fn arrive(state: &mut State, model: Arc<Model>) -> Outcome {
+/// Takes the model of a new interval, or another place of a replay.
+pub(crate) fn arrive(state: &mut State, frame: impl Into<Frame>) -> Outcome {
+    let Frame { model, position } = frame.into();
+    let before = state.position.as_ref().map(|p| p.index);
+    let now = position.as_ref().map(|p| p.index);
+    state.position = position;
+    match (before, now) {
+        // The same interval: only the replay's state has changed.
+        (Some(before), Some(now)) if now == before => return Outcome::Draw,
+        (Some(before), Some(now)) if now < before => {
+            // Back to what the graph has seen, or to a new beginning.
+            state.forget(before - now + 1);
+            state.frozen_until_ns = 0;
+        }
+        (Some(before), Some(now)) => state.skip(now - before - 1),
+        _ => {}
+    }
     state.remember(&model);
     state.latest = Some(Arc::clone(&model));
     if !state.is_paused || state.shown.is_none() {
@@ -116,11 +131,24 @@ pub(crate) fn update(state: &mut State, action: Action) -> Outcome {
             state.popup = Some(Popup::Filter { text });
             Outcome::Draw
         }
+        Action::TypeInterval if state.position.is_some() => say(
+            state,
+            "a replay has the intervals it was recorded with; + and - change its speed".to_owned(),
+        ),
         Action::TypeInterval => {
             let text = String::new();
             state.popup = Some(Popup::Interval { text });
             Outcome::Draw
         }
+        Action::Play(_) | Action::TypeTime if state.position.is_none() => {
+            say(state, "only a replay has other times to go to".to_owned())
+        }
+        Action::TypeTime => {
+            let text = String::new();
+            state.popup = Some(Popup::Time { text });
+            Outcome::Draw
+        }
+        Action::Play(play) => Outcome::Send(Control::Play(play)),
         Action::Faster => step_interval(state, false),
         Action::Slower => step_interval(state, true),
         Action::Input(c) => edit(state, |text| text.push(c)),
@@ -267,6 +295,18 @@ fn accept(state: &mut State) -> Outcome {
                 ),
             ),
         },
+        Some(Popup::Time { text }) => {
+            let position = state.position.as_ref();
+            match position.and_then(|position| position.parse_time(&text)) {
+                Some(ns) => Outcome::Send(Control::Play(Play::At(ns))),
+                None => say(
+                    state,
+                    format!(
+                        "! {text:?} is no time: seconds or [h:]mm:ss from the start, or hh:mm:ssZ; type it again: t"
+                    ),
+                ),
+            }
+        }
         Some(Popup::Filter { .. } | Popup::Help { .. }) | None => Outcome::Draw,
     }
 }
@@ -279,7 +319,7 @@ fn edit(state: &mut State, change: impl Fn(&mut String)) -> Outcome {
             sort_rows(state);
             settle(state);
         }
-        Some(Popup::Interval { text }) => change(text),
+        Some(Popup::Interval { text } | Popup::Time { text }) => change(text),
         Some(Popup::Help { .. } | Popup::SortMenu { .. }) | None => return Outcome::Unchanged,
     }
     Outcome::Draw
@@ -312,6 +352,9 @@ fn next_table(state: &mut State) -> Outcome {
 }
 
 fn pause(state: &mut State) -> Outcome {
+    if state.position.is_some() {
+        return Outcome::Send(Control::Play(Play::Toggle));
+    }
     state.is_paused = !state.is_paused;
     if let (false, Some(latest)) = (state.is_paused, state.latest.clone()) {
         show(state, latest);
@@ -354,6 +397,10 @@ pub(crate) fn parse_interval(text: &str) -> Option<Duration> {
 }
 
 fn step_interval(state: &mut State, longer: bool) -> Outcome {
+    if state.position.is_some() {
+        let play = if longer { Play::Slower } else { Play::Faster };
+        return Outcome::Send(Control::Play(play));
+    }
     let shown = state
         .latest
         .as_deref()

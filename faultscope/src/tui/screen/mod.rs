@@ -120,12 +120,21 @@ fn foot_lines(state: &State, model: &Model) -> Vec<(String, Role)> {
     let more = missing.len().saturating_sub(2);
     let more = (more > 0).then(|| format!("- {more} more signals not measured: view 9"));
     let omitted = state.table().and_then(|t| omitted_line(t.omitted));
+    let end = state.position.as_ref().filter(|p| p.is_end());
+    let end = end.map(|p| {
+        format!(
+            "the recording ends here: {}; Space plays it again",
+            scrub(&p.ending)
+        )
+    });
     let bad = loss_line(model).map(|l| (l, Role::Bad));
     let spinlocks = spinlock_line(model, state.table_id());
     let quiet = missing.into_iter().take(2).chain(more).chain(omitted);
     let quiet = quiet.chain(spinlocks);
     let notes = model.notes.iter().map(|n| scrub(n).into_owned());
+    let end = end.map(|l| (l, Role::Title));
     bad.into_iter()
+        .chain(end)
         .chain(quiet.chain(notes).map(|l| (l, Role::Note)))
         .collect()
 }
@@ -137,6 +146,10 @@ fn message_or_entry(state: &State) -> Option<(String, Role)> {
         Some(Popup::Interval { text }) => {
             Some((format!("interval in seconds: {text}_"), Role::Title))
         }
+        Some(Popup::Time { text }) => Some((
+            format!("go to (seconds or [h:]mm:ss from the start, or hh:mm:ssZ): {text}_"),
+            Role::Title,
+        )),
         _ => state.message.clone().map(|m| {
             let role = if m.starts_with('!') {
                 Role::Bad
@@ -190,17 +203,24 @@ pub(crate) fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer
     }
     match message_or_entry(state) {
         Some((text, role)) => pen.line(plan.hint, 0, &text, role),
-        None => draw_hints(plan.hint, &mut pen),
+        None => draw_hints(state, plan.hint, &mut pen),
     }
     match &state.popup {
         Some(Popup::Help { top }) => popup::draw_help(*top, area, &mut pen),
         Some(Popup::SortMenu { cursor }) => popup::draw_sort(state, *cursor, area, &mut pen),
-        Some(Popup::Filter { .. } | Popup::Interval { .. }) | None => {}
+        Some(Popup::Filter { .. } | Popup::Interval { .. } | Popup::Time { .. }) | None => {}
     }
 }
 
 fn badge(state: &State) -> Segment {
-    if state.is_paused {
+    if let Some(position) = &state.position {
+        let is_moving = position.is_playing && !position.is_end();
+        Segment {
+            text: position.badge(),
+            tone: if is_moving { Tone::Live } else { Tone::Paused },
+            rank: 0,
+        }
+    } else if state.is_paused {
         Segment {
             text: format!("PAUSED {}", format_behind(state.behind_ns())),
             tone: Tone::Paused,
@@ -252,9 +272,9 @@ fn draw_tabs(state: &State, area: Rect, pen: &mut Pen<'_>) {
     }
 }
 
-fn draw_hints(area: Rect, pen: &mut Pen<'_>) {
+fn draw_hints(state: &State, area: Rect, pen: &mut Pen<'_>) {
     let mut x = 0;
-    for (key, word) in hints() {
+    for (key, word) in hints(state.position.is_some()) {
         let text = format!(" {word}  ");
         let end = usize::from(x) + width(&key) + width(text.trim_end());
         if end > area.width.into() {

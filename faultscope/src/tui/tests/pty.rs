@@ -3,7 +3,7 @@
 
 use crate::model::TableId;
 use crate::render::fixture;
-use crate::tui::{ColorChoice, Ended, Options};
+use crate::tui::{ColorChoice, Ended, Frame, Options};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -34,7 +34,7 @@ fn child() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let model = Some(Arc::new(fixture::sized(40)));
+    let model = Some(Frame::from(Arc::new(fixture::sized(40))));
     let (_models, receiver) = tokio::sync::watch::channel(model);
     let (control, _controls) = tokio::sync::mpsc::unbounded_channel();
     let options = Options {
