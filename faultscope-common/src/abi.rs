@@ -88,6 +88,8 @@ pub mod map {
     pub const BUDGET_HITS: &str = "BUDGET_HITS";
     /// Array of `Scratch`, one per possible CPU.
     pub const BUDGET_SCRATCH: &str = "BUDGET_SCRATCH";
+    /// Hash tgid → start_time of the process, ns, or `WORKLOAD_SEED`.
+    pub const WORKLOAD: &str = "WORKLOAD";
     /// Hash tgid → 1.
     pub const FILTER_PIDS: &str = "FILTER_PIDS";
     /// Hash cgroup id → 1.
@@ -100,5 +102,7 @@ pub mod map {
 pub const LAST_SLOTS: u32 = 4096;
 /// Slots of `STACKS`; a power of two.
 pub const STACK_SLOTS: u32 = 4096;
+/// Value of a process in `WORKLOAD` whose children are of the workload, but not itself.
+pub const WORKLOAD_SEED: u64 = u64::MAX;
 /// Slots tried before a table counts as full.
 pub const PROBES: u32 = 8;

@@ -53,6 +53,8 @@ losses! {
         "process_madvise calls with ranges that were not followed: beyond the first four, or unreadable.";
     REFAULTS_FULL = 21, "refault_table_full",
         "Ranges given back and refaults missing from the refault table.";
+    WORKLOAD_FULL = 22, "workload_map_full",
+        "Processes of the recorded command that are not told from others, and their descendants.";
 }
 
 /// Number of loss counters a `CpuRow` has room for.

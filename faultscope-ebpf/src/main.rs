@@ -33,6 +33,7 @@ mod refault;
 mod slowpath;
 mod taken;
 mod thread;
+mod workload;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

@@ -161,3 +161,6 @@ pub static BUDGET_HITS: Array<u64> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 /// A stack being taken by the clock program on a CPU.
 #[map]
 pub static BUDGET_SCRATCH: Array<Scratch> = Array::with_max_entries(1, 0);
+/// Written once a process; deleted by user space. Full: `WORKLOAD_FULL`.
+#[map]
+pub static WORKLOAD: HashMap<u32, u64> = HashMap::with_max_entries(1, 0);

@@ -61,6 +61,8 @@ pub struct Sizes {
     pub hold_rows: u32,
     /// Rows of threads while the fault-latency programs run, a power of two.
     pub mm_threads: u32,
+    /// Processes of a recorded command alive, or ended since the last reading.
+    pub workload: u32,
     /// Rows per CPU of mmap_lock waiters and holders, a power of two.
     pub blocked_rows: u32,
 }
@@ -93,6 +95,7 @@ impl Sizes {
             madvise: 4096,
             hold_rows: power(((4_u32 << 20) / 384 / cpus.max(1)).clamp(16, 256)),
             mm_threads: 8192,
+            workload: 8192,
             blocked_rows: power(rows_budget.clamp(64, 512)),
         }
     }
@@ -158,6 +161,7 @@ pub fn load(object: &[u8], globals: &Globals, sizes: Sizes) -> Result<Loaded, Lo
         (map::BUDGET_SCRATCH, sizes.cpus),
         (map::BUDGET_HITS, budget::SLOTS * sizes.cpus),
         (map::REFAULTS, REFAULT_ROWS * sizes.cpus),
+        (map::WORKLOAD, sizes.workload),
         (map::FILTER_PIDS, 1024),
         (map::FILTER_CGROUPS, 1024),
         (map::FILTER_COMMS, 1024),
@@ -218,6 +222,7 @@ mod tests {
             + s.hold_rows as usize * s.cpus as usize * size_of::<HoldRow>()
             + s.blocked_rows as usize * s.cpus as usize * size_of::<BlockedRow>()
             + s.spaces as usize * 96
+            + s.workload as usize * 64
             + (s.cpus * mm_fault::ROWS) as usize * size_of::<PathRow>()
             + s.mm_threads as usize * size_of::<MmThreadRow>()
             + budget::SLOTS as usize * (size_of::<ChainRow>() + 8 * s.cpus as usize)

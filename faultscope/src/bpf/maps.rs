@@ -121,6 +121,8 @@ pub struct Maps {
     pub fault_chains: Table<ChainRow>,
     /// Samples of each chain, `budget::SLOTS` rows per CPU.
     pub fault_hits: Table<u64>,
+    /// Processes of a recorded command by tgid, with their start, ns.
+    pub workload: Hash<u32, u64>,
     places: Table<u64>,
     filter_pids: Hash<u32, u8>,
     filter_cgroups: Hash<u64, u8>,
@@ -154,6 +156,7 @@ impl Maps {
             fault_code: table(ebpf, map::BUDGET_CODE, 1)?,
             fault_chains: table(ebpf, map::BUDGET_CHAINS, budget::SLOTS)?,
             fault_hits: table(ebpf, map::BUDGET_HITS, budget::SLOTS * sizes.cpus)?,
+            workload: hash(ebpf, map::WORKLOAD, sizes.workload)?,
             places: table(ebpf, map::PLACES, sizes.cpus)?,
             filter_pids: hash(ebpf, map::FILTER_PIDS, 1024)?,
             filter_cgroups: hash(ebpf, map::FILTER_CGROUPS, 1024)?,

@@ -3,6 +3,7 @@
 use super::{
     blocked::BlockedTable, budget::Budgets, lru::Lru, machine::Machine, mm_faults::MmFaults,
     names::Names, refaults::Refaults, slowpath::Slowpath, tables::Tables, threads::Threads,
+    workload::Workload,
 };
 use crate::{
     bpf::{Maps, Programs, attach::ProgramStats},
@@ -13,7 +14,12 @@ use crate::{
     },
 };
 use anyhow::Context as _;
-use faultscope_common::{abi::map, budget::SLOTS, config::Control, refault::REFAULT_ROWS};
+use faultscope_common::{
+    abi::{WORKLOAD_SEED, map},
+    budget::SLOTS,
+    config::Control,
+    refault::REFAULT_ROWS,
+};
 use std::{collections::BTreeMap, os::fd::OwnedFd, path::PathBuf};
 
 /// Longest time in which fault handoffs are measured at once, ns, unless told
@@ -71,6 +77,7 @@ pub struct Collector {
     blocked: BlockedTable,
     refaults: Refaults,
     refault_window_ns: u64,
+    workload: Workload,
     machine: Machine,
     mm_faults: MmFaults,
     names: Names,
@@ -115,6 +122,7 @@ impl Collector {
             root: settings.root.clone(),
             blocked: BlockedTable::default(),
             refaults: Refaults::default(),
+            workload: Workload::default(),
             refault_window_ns: DEFAULT_REFAULT_WINDOW_NS,
             places: settings.places,
             stats: BTreeMap::new(),
@@ -177,6 +185,27 @@ impl Collector {
     /// One clause, if the functions of the fault path have no known address.
     pub fn set_budget(&mut self, on: bool) -> Result<(), String> {
         self.budgets.set(on, &self.maps, &self.root)
+    }
+
+    /// Processes that this one starts from now on are the workload, with their descendants; or no more.
+    ///
+    /// # Errors
+    /// What bpf(2) says.
+    pub fn set_workload(&mut self, on: bool) -> anyhow::Result<()> {
+        let own = std::process::id();
+        if on {
+            let seed = self.maps.workload.insert(own, WORKLOAD_SEED);
+            return seed.context("marking the workload in the BPF maps");
+        }
+        self.maps.workload.remove(&own);
+        Ok(())
+    }
+
+    /// Says which process the workload is, where the kernel marks none.
+    pub fn set_workload_root(&mut self, tgid: u32) {
+        if !self.programs.is_attached("workload_fork") {
+            self.workload.set_root(tgid);
+        }
     }
 
     /// Says how long the programs look out for refaults, ns; they were told when they were loaded.
@@ -244,6 +273,7 @@ impl Collector {
         self.refaults.collect(&self.maps, &mut delta);
         delta.refault_window_ns = self.refault_window_ns;
         self.names.fill(&self.maps, &mut delta);
+        self.workload.mark(&mut delta);
         self.own(now, &mut delta);
         if !self.has_symbols {
             // Whoever may not read kernel addresses must not learn them here.
@@ -266,6 +296,9 @@ impl Collector {
     /// # Errors
     /// A map that cannot be read.
     pub fn harvest(&mut self) -> anyhow::Result<()> {
+        self.workload
+            .read(&mut self.maps, is_alive)
+            .context("reading the marks of the workload from the BPF maps")?;
         self.tables.takers(&self.maps, &mut self.pending, is_alive);
         let is_on = ["mm_fault_begin", "mm_fault_entry"]
             .iter()
@@ -283,6 +316,7 @@ impl Collector {
     pub fn is_crowded(&self) -> bool {
         let takers = self.tables.taker_rows() * 8 > self.maps.mmap.len() as u64;
         takers
+            || self.workload.rows * 4 > u64::from(self.maps.sizes.workload)
             || self.mm_faults.rows * 4 > u64::from(self.maps.sizes.mm_threads)
             || self.threads.rows * 4 > u64::from(self.maps.sizes.threads)
     }
@@ -357,6 +391,7 @@ impl Collector {
             row(map::BUDGET_CHAINS, self.budgets.rows(), SLOTS),
             row(map::BLOCKED, self.blocked.fill, sizes.blocked_rows),
             row(map::MADVISE, self.tables.madvise_rows(), sizes.madvise),
+            row(map::WORKLOAD, self.workload.rows, sizes.workload),
             row(map::MM_THREADS, self.mm_faults.rows, sizes.mm_threads),
             row(map::REFAULTS, self.refaults.fill, REFAULT_ROWS),
         ];

@@ -16,6 +16,7 @@ mod rows;
 mod slowpath;
 mod tables;
 mod threads;
+mod workload;
 
 pub use driver::{Collector, DEFAULT_REFAULT_WINDOW_NS, Now, Settings};
 pub use loss::CATALOG;

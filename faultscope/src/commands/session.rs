@@ -1,34 +1,30 @@
 //! A live capture: host facts, plan, attached programs, one model per tick.
 
 mod filter;
+mod shown;
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-
 use self::filter::Filter;
+use self::shown::{Shown, named_sets};
+use self::start::{Start, attach_plan, learn, release_memory, threads_now};
+use super::consult_kernel;
 use super::spinlocks::Spinlocks;
-use super::{consult_kernel, hook};
-use crate::bpf::{Maps, Programs, Sizes, load::load, object};
+use crate::bpf::{Sizes, object};
 use crate::collect::{CATALOG, Collector, DEFAULT_REFAULT_WINDOW_NS, Now, Settings};
 use crate::host::cgroup::CgroupPaths;
 use crate::host::{Fact, HostFacts, clock};
-use crate::model::{ATTACHED_ONLY, Context, HostLine, Missing, Model, Spinlock, TableId};
+use crate::model::{Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
-use crate::sample::run::LossKind;
-
-/// Views that show what the set of LRU programs counts.
-const LRU_VIEWS: &str = "LRU or CPUs";
-/// Views that show takes and holds of mmap_lock.
-const MMAP_VIEWS: &str = "holders, blocked, processes, threads, cgroups, spaces or findings";
-const EXACT_HOLDS_BY_NAME: &str = "attached only by name, with \"--probe hold_release\" (\"hold_release_rt\" on \
-     PREEMPT_RT): its programs run at every release of a spinlock";
-/// Times a plan is made anew without what the kernel refused.
-const REPLANS: usize = 4;
+use crate::sample::{
+    Delta,
+    run::{LossKind, RunProbe},
+};
 
 /// What is captured.
 #[derive(Debug, Clone, Default)]
@@ -165,9 +161,18 @@ impl Session {
 
     /// Attaches what `table` shows and detaches what nothing shows.
     pub fn show(&mut self, table: TableId) {
-        let wanted: BTreeSet<Set> = sets(table)
-            .iter()
-            .copied()
+        self.measure_also(&Shown::table(table));
+    }
+
+    /// Attaches what a recording holds: everything but what is attached by name only, with the process tree of a
+    /// command if it is `with_workload`.
+    pub fn record_all(&mut self, with_workload: bool) {
+        self.measure_also(&Shown::recording(with_workload));
+    }
+
+    fn measure_also(&mut self, shown: &Shown) {
+        let sets = shown.sets.iter().copied();
+        let wanted: BTreeSet<Set> = sets
             .chain(named_sets(&self.request.named))
             .chain([Set::Core])
             .collect();
@@ -200,23 +205,30 @@ impl Session {
             self.whole.retain(|set| wanted.contains(set));
             self.tell_places();
         }
-        let is_findings = table == TableId::Findings;
-        let is_locks = matches!(
-            table,
-            TableId::Locks | TableId::LockSites | TableId::LockHolders | TableId::LockBlocked
-        );
-        self.collector.set_stacks(is_locks || is_findings);
-        self.collector
-            .set_sharing(table == TableId::AddressSpaces || is_findings);
+        self.collector.set_stacks(shown.stacks);
+        self.collector.set_sharing(shown.sharing);
         self.no_budget = self
             .collector
-            .set_budget((table == TableId::Budget || is_findings) && self.plan.has("budget"))
+            .set_budget(shown.budget && self.plan.has("budget"))
             .err();
         // Without the right to it, run times are absent; `doctor` says so.
-        self.is_measured = self
-            .collector
-            .set_statistics(table == TableId::Programs)
-            .is_ok();
+        self.is_measured = self.collector.set_statistics(shown.statistics).is_ok();
+    }
+
+    /// Runs `start`, and marks every process it starts, with its descendants, as the workload of this capture.
+    ///
+    /// # Errors
+    /// What bpf(2) says; `start` is not run then.
+    pub fn mark<T>(&mut self, start: impl FnOnce() -> T) -> anyhow::Result<T> {
+        self.collector.set_workload(true)?;
+        let started = start();
+        self.collector.set_workload(false)?;
+        Ok(started)
+    }
+
+    /// Says which process is the command of this capture.
+    pub fn set_workload_root(&mut self, tgid: u32) {
+        self.collector.set_workload_root(tgid);
     }
 
     /// Counts a tick that began late.
@@ -243,6 +255,15 @@ impl Session {
     /// # Errors
     /// A map that cannot be read.
     pub fn tick(&mut self) -> anyhow::Result<Model> {
+        let (delta, context) = self.interval()?;
+        Ok(Model::new(Arc::new(delta), Arc::new(context)))
+    }
+
+    /// The increments since the last call, and what goes with them.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn interval(&mut self) -> anyhow::Result<(Delta, Context)> {
         let delta = self.collector.tick(now())?;
         let context = Context {
             missing: self.missing().into(),
@@ -250,7 +271,32 @@ impl Session {
             ..self.context.clone()
         };
         self.whole = self.request.sets.clone();
-        Ok(Model::new(Arc::new(delta), Arc::new(context)))
+        Ok((delta, context))
+    }
+
+    /// What became of each program of the catalogue, in its order.
+    #[must_use]
+    pub fn probes(&mut self) -> Vec<RunProbe> {
+        let programs = self.collector.programs();
+        let is_attached: Vec<bool> = PROBES
+            .iter()
+            .map(|probe| programs.is_attached(probe.program))
+            .collect();
+        let first = |probe: &plan::Probe| {
+            let same_part = PROBES.iter().find(|p| p.part == probe.part && p.way == 0)?;
+            (probe.way > 0).then(|| same_part.program.to_owned())
+        };
+        PROBES
+            .iter()
+            .zip(is_attached)
+            .map(|(probe, is_attached)| RunProbe {
+                program: probe.program.to_owned(),
+                signal: probe.signal.to_owned(),
+                is_attached,
+                place: self.place(probe, is_attached),
+                substitutes: first(probe).filter(|_| is_attached),
+            })
+            .collect()
     }
 
     /// Programs the user named that are not attached, with the reason.
@@ -300,215 +346,42 @@ impl Session {
                 reason: format!("kernel functions cannot be told: {reason}"),
             });
         }
-        for (set, signal, view) in [
-            (Set::Mmap, "mmap_lock_hold", MMAP_VIEWS),
-            (Set::Lru, "lru", LRU_VIEWS),
-            (Set::Lru, "mark_accessed", LRU_VIEWS),
-            (Set::Lru, "workingset_activation", LRU_VIEWS),
-            (Set::Lru, "workingset_refault", LRU_VIEWS),
-            (Set::Lru, "drains", LRU_VIEWS),
-            (Set::Lru, "batches", LRU_VIEWS),
-            (Set::Holds, "lru_lock_hold", "lru_holds"),
-            (Set::Rss, "rss_stat", "processes, CPUs or LRU"),
-            (Set::Madvise, "madvise", "madvise"),
-            (Set::Latency, "populate_faults", "faults"),
-            (Set::Latency, "fault_latency", "faults"),
-            (Set::Latency, "fault_backing", "faults"),
-            (Set::Latency, "fault_pages", "faults"),
-            (Set::Blocked, "blocked", "blocked"),
-            (Set::Budget, "fault_budget", "budget"),
-            (Set::Refaults, "refaults", "refaults"),
-        ] {
-            if !self.whole.contains(&set) && missing.iter().all(|m| *m.signal != *signal) {
-                let reason = format!("{ATTACHED_ONLY} while a view that shows it is open ({view})");
-                missing.push(Missing {
-                    signal: signal.into(),
-                    reason,
-                });
-            }
-        }
-        let signal = "lru_lock_exact_hold";
-        if !self.whole.contains(&Set::ExactHolds) && missing.iter().all(|m| *m.signal != *signal) {
-            let reason = EXACT_HOLDS_BY_NAME.to_owned();
-            missing.push(Missing {
-                signal: signal.into(),
-                reason,
-            });
-        }
+        shown::add_unattached(&self.whole, &mut missing);
         missing
     }
 
     fn tell_places(&mut self) {
         for probe in PROBES {
-            let place = if self.collector.programs().is_attached(probe.program) {
-                probe.attach.hook()
-            } else if let Some(reason) = self.request.refused.get(probe.program) {
-                reason.clone()
-            } else if probe.set == Set::Learn {
-                "detached: needed at the start only".into()
-            } else {
-                self.plan
-                    .omissions
-                    .iter()
-                    .find(|o| o.program == Some(probe.program))
-                    .map_or_else(
-                        || "not attached".into(),
-                        |o| match o.why {
-                            Why::NotRequested => "attached while a view shows it".into(),
-                            _ => o.reason.clone(),
-                        },
-                    )
-            };
+            let is_attached = self.collector.programs().is_attached(probe.program);
+            let place = self.place(probe, is_attached);
             self.collector.set_place(probe.program, place);
         }
     }
-}
 
-/// Sets whose signals a table shows.
-fn sets(table: TableId) -> &'static [Set] {
-    match table {
-        TableId::Cpus | TableId::Lru => &[Set::Lru, Set::Rss],
-        TableId::Processes | TableId::Threads | TableId::Cgroups | TableId::AddressSpaces => {
-            &[Set::Mmap, Set::Rss]
+    /// Hook of a program, or why it is not attached.
+    fn place(&self, probe: &plan::Probe, is_attached: bool) -> String {
+        if is_attached {
+            return probe.attach.hook();
         }
-        TableId::Madvise => &[Set::Madvise],
-        // Ranges are kept by the programs that count the calls.
-        TableId::Refaults => &[Set::Madvise, Set::Refaults],
-        TableId::LruHolds => &[Set::Holds],
-        TableId::FaultKinds
-        | TableId::FaultLatency
-        | TableId::FaultProcesses
-        | TableId::FaultCpus => &[Set::Latency],
-        TableId::LockHolders => &[Set::Mmap],
-        // Holders are found among the holds that are being paired.
-        TableId::LockBlocked => &[Set::Mmap, Set::Blocked],
-        TableId::Budget => &[Set::Budget],
-        // Whatever a rule looks at.
-        TableId::Findings => &[
-            Set::Mmap,
-            Set::Blocked,
-            Set::Latency,
-            Set::Lru,
-            Set::Madvise,
-            Set::Refaults,
-            Set::Budget,
-        ],
-        _ => &[],
-    }
-}
-
-/// Sets of the programs the user named: attached whatever is shown.
-fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> {
-    named
-        .iter()
-        .filter_map(|name| plan::probe(name))
-        .flat_map(|probe| match probe.set {
-            Set::Refaults => vec![Set::Madvise, Set::Refaults],
-            Set::Blocked => vec![Set::Mmap, Set::Blocked],
-            set => vec![set],
-        })
-}
-
-/// What it takes to bring the programs into the kernel.
-struct Start<'a> {
-    facts: &'a ProbeFacts,
-    request: Request,
-    object: &'a [u8],
-    sizes: Sizes,
-    host: &'a HostFacts,
-    options: &'a Options,
-    filter: &'a Filter,
-}
-
-impl Start<'_> {
-    /// Loads the object for a plan and attaches it; starts over, without what the
-    /// kernel refused, if that changes what the others may rely on (their globals).
-    fn run(&mut self) -> anyhow::Result<(Programs, Maps, Plan, Vec<Attached>)> {
-        loop {
-            let plan = plan::plan(self.facts, &self.request);
-            let wanted = plan.globals.clone();
-            let (mut programs, maps) = self.load(&plan)?;
-            let (plan, attached) = attach_plan(&mut programs, self.facts, &mut self.request, plan);
-            if plan.globals == wanted {
-                return Ok((programs, maps, plan, attached));
-            }
+        if let Some(reason) = self.request.refused.get(probe.program) {
+            return reason.clone();
         }
-    }
-
-    fn load(&self, plan: &Plan) -> anyhow::Result<(Programs, Maps)> {
-        let mut globals = plan.globals.clone();
-        globals.push(("FILTERS", self.filter.kinds()));
-        globals.push(("REFAULT_WINDOW_NS", refault_window_ns(self.options)));
-        let loaded = load(self.object, &globals, self.sizes)?;
-        let cpus = &self.host.topology.cpus;
-        let online = cpus.iter().filter(|c| c.is_online).map(|c| c.cpu).collect();
-        let (programs, mut maps) = Programs::split(loaded, online);
-        let place = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-        let places: Vec<_> = cpus
+        if probe.set == Set::Learn {
+            return "detached: needed at the start only".into();
+        }
+        let omission = self
+            .plan
+            .omissions
             .iter()
-            .map(|c| (c.cpu, place(c.core), place(c.llc), place(c.node)))
-            .collect();
-        maps.set_places(&places);
-        maps.set_filters(&self.options.pids, &self.filter.cgroups, &self.filter.comms)
-            .context("writing the filters into the BPF maps")?;
-        Ok((programs, maps))
+            .find(|o| o.program == Some(probe.program));
+        omission.map_or_else(
+            || "not attached".into(),
+            |o| match o.why {
+                Why::NotRequested => "attached while a view shows it".into(),
+                _ => o.reason.clone(),
+            },
+        )
     }
-}
-
-/// Attaches a plan; what the kernel refuses is kept in the request, with its reason, and planned around.
-fn attach_plan(
-    programs: &mut Programs,
-    facts: &ProbeFacts,
-    request: &mut Request,
-    mut plan: Plan,
-) -> (Plan, Vec<Attached>) {
-    let mut attached: Vec<Attached> = Vec::new();
-    for _ in 0..REPLANS {
-        attached.clear();
-        let mut parts: BTreeSet<&str> = BTreeSet::new();
-        for probe in &plan.chosen {
-            let outcome = programs.attach(probe.program, hook(probe.attach));
-            if outcome.is_err() {
-                parts.insert(probe.part);
-            }
-            attached.push(Attached {
-                program: probe.program,
-                outcome,
-            });
-        }
-        if parts.is_empty() {
-            break;
-        }
-        // A part counts only as a whole.
-        for probe in plan.chosen.iter().filter(|p| parts.contains(p.part)) {
-            programs.detach(probe.program);
-        }
-        for failed in &attached {
-            if let Err(reason) = &failed.outcome {
-                request
-                    .refused
-                    .insert(failed.program.to_owned(), reason.clone());
-            }
-        }
-        plan = plan::plan(facts, request);
-    }
-    (plan, attached)
-}
-
-/// Runs the program that learns one page descriptor's address, then removes it.
-fn learn(programs: &mut Programs, maps: &Maps) {
-    const PAGES: usize = 64;
-    if !programs.is_attached("learn_page") {
-        return;
-    }
-    for _ in 0..8 {
-        // Touching fresh pages allocates them.
-        std::hint::black_box(vec![1_u8; PAGES * 4096]);
-        if maps.control.read(0).vmemmap != 0 {
-            break;
-        }
-    }
-    programs.detach("learn_page");
 }
 
 fn context(host: &HostFacts, options: &Options) -> Context {
@@ -554,29 +427,6 @@ fn hidden_symbols(kallsyms: &Fact<()>) -> Option<String> {
     })
 }
 
-fn threads_now(root: &Path) -> u32 {
-    // "0.00 0.01 0.05 1/234 5678": running/all.
-    std::fs::read_to_string(root.join("proc/loadavg"))
-        .ok()
-        .and_then(|text| {
-            text.split_whitespace()
-                .nth(3)?
-                .split_once('/')?
-                .1
-                .parse()
-                .ok()
-        })
-        .unwrap_or(0)
-}
-
-/// Gives freed memory back: the kernel's type information is tens of megabytes.
-fn release_memory() {
-    // SAFETY: takes a number, touches only the allocator's own state.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 fn now() -> Now {
     let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let ns = |t: rustix::time::Timespec| {
@@ -586,30 +436,5 @@ fn now() -> Now {
         mono_ns: clock::monotonic_ns(),
         real_ns: clock::realtime_ns(),
         cpu_ns: ns(cpu),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_of_takes_and_holds_attaches_what_measures_them() {
-        for table in TableId::ALL {
-            let mut fields = table.fields().iter();
-            let is_shown = fields.any(|field| field.signal == "mmap_lock_hold");
-            assert_eq!(
-                sets(*table).contains(&Set::Mmap),
-                is_shown || matches!(table, TableId::LockBlocked | TableId::Findings),
-                "{table:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_named_program_brings_the_sets_it_relies_on() {
-        let named = BTreeSet::from(["blocked_begin".to_owned(), "mmap_start".to_owned()]);
-        let sets: BTreeSet<Set> = named_sets(&named).collect();
-        assert_eq!(sets, BTreeSet::from([Set::Mmap, Set::Blocked]));
     }
 }

@@ -31,13 +31,15 @@ pub enum Set {
     Budget,
     /// While a view or recording shows whom waits for mmap_lock were for.
     Blocked,
+    /// While a command is recorded: which processes are its own.
+    Workload,
     /// For a moment at the start.
     Learn,
 }
 
 impl Set {
     /// Every set.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Core,
         Self::Mmap,
         Self::Lru,
@@ -50,6 +52,7 @@ impl Set {
         Self::Refaults,
         Self::Budget,
         Self::Blocked,
+        Self::Workload,
         Self::Learn,
     ];
 }
@@ -422,6 +425,10 @@ probes! {
         "Makes a thread's identity and name be read again after exec or a rename.";
     cgroup_move: "scopes" Core "cgroup moves" 0, tp("cgroup_attach_task", &[]), Rare, &[], &[], "",
         "Makes threads look their cgroup up again after a move.";
+
+    workload_fork: "workload" Workload "workload" 0, tp("sched_process_fork", &[2]), Rare,
+        &["OFF_TASK_TGID", "OFF_TASK_START"], &[], "",
+        "Marks the processes that descend from the command of a recording.";
 
     fault_user: "faults" Core "faults" 0, tp("page_fault_user", &[3]), Fault, ROW, SCOPES, "",
         "Counts faults from user mode by access and cause.";

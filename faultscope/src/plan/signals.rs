@@ -67,6 +67,10 @@ pub static SIGNALS: &[Signal] = &[
         "scopes",
         "Rows of threads kept right at exit, cgroup moves and renames.",
     ),
+    traced(
+        "workload",
+        "Which processes descend from the command of a recording.",
+    ),
     Signal {
         id: "mark_accessed",
         description: "Pages marked accessed.",

@@ -18,6 +18,7 @@ fn newest() -> ProbeFacts {
     let tracepoints = [
         ("sched_process_exit", 2),
         ("sched_process_exec", 3),
+        ("sched_process_fork", 2),
         ("cgroup_attach_task", 4),
         ("task_rename", 2),
         ("page_fault_user", 3),

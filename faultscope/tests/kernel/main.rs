@@ -31,6 +31,7 @@ mod stress;
 mod support;
 mod top;
 mod witness;
+mod workload;
 
 /// What children do, by the name a test starts them under.
 const ROLES: &[&[(&str, support::Role)]] = &[
@@ -50,4 +51,5 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     slowpath::ROLES,
     stress::ROLES,
     top::ROLES,
+    workload::ROLES,
 ];
