@@ -14,6 +14,7 @@ mod blocked;
 mod budget;
 mod faults;
 mod filters;
+mod findings;
 mod idle;
 mod latency;
 mod locks;
@@ -39,6 +40,7 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     budget::ROLES,
     faults::ROLES,
     filters::ROLES,
+    findings::ROLES,
     latency::ROLES,
     locks::ROLES,
     losses::ROLES,
