@@ -99,7 +99,7 @@ bindings! {
     READ [ch('Q')] Action::QuitPrinting, "", "quit and leave the last screen printed";
     ANY [key(KeyCode::Esc)] Action::Escape, "", "close the popup, else clear the filter; never quits";
     READ [ch('?'), key(KeyCode::F(1)), ch('h')] Action::Help, "help", "this help";
-    MAIN [ch('1')] Action::Show(View::Overview), "", "Overview";
+    MAIN [ch('1')] Action::Show(View::Overview), "", "Overview; findings";
     MAIN [ch('2')] Action::Show(View::Cpus), "", "CPUs";
     MAIN [ch('3')] Action::Show(View::Processes), "", "Processes and threads";
     MAIN [ch('4')] Action::Show(View::Cgroups), "", "Memory cgroups";

@@ -9,7 +9,7 @@ use crate::{
         delta::{CallChain, Lock, LockId, Taker},
     },
 };
-use std::collections::HashMap;
+use std::{cmp::Reverse, collections::HashMap};
 
 /// Whether the class spins; on PREEMPT_RT most of these sleep.
 pub(in crate::model) fn is_spin(class: usize) -> bool {
@@ -91,10 +91,15 @@ fn add(sum: &mut Lock, lock: &Lock) {
     }
 }
 
-/// Rows of one kind, merged by what is shown, with the number of locks or chains.
+/// Rows of one kind, merged by what is shown, with the number of locks or chains
+/// and the one waited for longest.
 fn merged(delta: &Delta, is_site: bool) -> HashMap<Shown<'_>, (Lock, LockId, u64)> {
     let mut rows: HashMap<Shown<'_>, (Lock, LockId, u64)> = HashMap::new();
-    for (id, lock) in delta.locks.iter().filter(|(id, _)| id.is_site == is_site) {
+    let of_kind = |(id, _): &(&LockId, &Lock)| id.is_site == is_site;
+    let mut locks: Vec<_> = delta.locks.iter().filter(of_kind).collect();
+    // The same increments show the same chain, whatever the order of a hash map.
+    locks.sort_unstable_by_key(|(id, lock)| (Reverse(lock.wait_ns), **id));
+    for (id, lock) in locks {
         let shown = Shown {
             class: id.class,
             mode: id.mode,
@@ -222,9 +227,8 @@ pub(super) fn takers(delta: &Delta) -> Vec<Cells> {
             .entry((id.tgid, taker.owner, id.syscall, id.is_write))
             .or_default();
         sum.owner = taker.owner;
-        if taker.site != 0 {
-            sum.site = taker.site;
-        }
+        // Any of them will do, but always the same.
+        sum.site = sum.site.max(taker.site);
         sum.taken += taker.taken;
         sum.downgraded += taker.downgraded;
         sum.failed += taker.failed;

@@ -61,7 +61,10 @@ fn scope(cells: Cells, c: &Counters, context: &Context) -> Cells {
 /// One row per process with increments.
 pub(super) fn processes(delta: &Delta, context: &Context) -> Vec<Cells> {
     let mut sharing: HashMap<u32, f64> = HashMap::new();
-    for space in delta.spaces.values() {
+    let mut spaces: Vec<_> = delta.spaces.iter().collect();
+    // Sums of fractions depend on the order.
+    spaces.sort_unstable_by_key(|(mm, _)| **mm);
+    for (_, space) in spaces {
         if let Some(process) = space.process {
             *sharing.entry(process.tgid).or_default() +=
                 super::faults::expected_per_sec(space, delta);

@@ -40,9 +40,8 @@ fn by_holder(look: &Look<'_>) -> Option<Match> {
             write_ns += waited.wait_ns;
             let (sum, site) = writers.entry((id.holder, id.holder_syscall)).or_default();
             *sum += waited.wait_ns;
-            if id.holder_site != 0 {
-                *site = id.holder_site;
-            }
+            // Any of them will do, but always the same.
+            *site = id.holder_site.max(*site);
         }
     }
     let written = share(write_ns, wait_ns);
