@@ -176,7 +176,13 @@ impl Machine {
         }
         for size in &now.mthp {
             let old = before.mthp.iter().find(|m| m.size_kib == size.size_kib);
-            for name in ["anon_fault_alloc", "anon_fault_fallback", "swpout"] {
+            for name in [
+                "anon_fault_alloc",
+                "anon_fault_fallback",
+                "split",
+                "swpin",
+                "swpout",
+            ] {
                 if let (Some(b), Some(a)) = (size.get(name), old.and_then(|o| o.get(name))) {
                     delta.vmstat.insert(
                         format!("hugepages-{}kB {name}", size.size_kib).into(),
@@ -196,6 +202,8 @@ fn levels(now: &SystemSample, delta: &mut Delta) {
         "Cached",
         "AnonPages",
         "AnonHugePages",
+        "FileHugePages",
+        "ShmemHugePages",
         "SwapFree",
     ] {
         if let Some(bytes) = now.meminfo(key) {

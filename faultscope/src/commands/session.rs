@@ -22,7 +22,7 @@ use crate::model::{Context, HostLine, Missing, Model, Spinlock, TableId};
 use crate::name::scrub;
 use crate::plan::{self, Attached, PROBES, Plan, ProbeFacts, Request, Set, Why};
 use crate::sample::{
-    Delta,
+    Interval,
     run::{LossKind, RunProbe},
 };
 
@@ -255,23 +255,35 @@ impl Session {
     /// # Errors
     /// A map that cannot be read.
     pub fn tick(&mut self) -> anyhow::Result<Model> {
-        let (delta, context) = self.interval()?;
-        Ok(Model::new(Arc::new(delta), Arc::new(context)))
+        let interval = self.interval()?;
+        let context = Context {
+            missing: interval.missing,
+            spinlock: interval.spinlock,
+            ..self.context.clone()
+        };
+        Ok(Model::new(interval.delta, Arc::new(context)))
     }
 
     /// The increments since the last call, and what goes with them.
     ///
     /// # Errors
     /// A map that cannot be read.
-    pub fn interval(&mut self) -> anyhow::Result<(Delta, Context)> {
+    pub fn interval(&mut self) -> anyhow::Result<Interval> {
         let delta = self.collector.tick(now())?;
-        let context = Context {
+        let interval = Interval {
             missing: self.missing().into(),
             spinlock: self.spinlocks.after(&delta),
-            ..self.context.clone()
+            notes: self.context.notes.clone(),
+            delta: Arc::new(delta),
         };
         self.whole = self.request.sets.clone();
-        Ok((delta, context))
+        Ok(interval)
+    }
+
+    /// What holds for the whole capture.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
     }
 
     /// What became of each program of the catalogue, in its order.

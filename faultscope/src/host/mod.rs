@@ -7,6 +7,7 @@
 pub mod btf;
 pub mod cgroup;
 pub mod clock;
+pub mod conditions;
 mod file;
 pub mod kernel;
 pub mod mount;

@@ -58,6 +58,15 @@ impl Copy {
         count.store(total, Ordering::Release);
     }
 
+    /// Bytes ever pushed.
+    ///
+    /// # Safety
+    /// `copy` is a live mapping of this type.
+    pub(super) unsafe fn total(copy: *const Self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (*copy).total.load(Ordering::Acquire) }
+    }
+
     /// What is kept now.
     ///
     /// # Safety

@@ -14,5 +14,5 @@ mod tests;
 
 pub use child::{Child, Command, Ended, SpawnError, Usage};
 pub use kept::Kept;
-pub use relay::{Drained, Inlets, Relay};
+pub use relay::{Drained, Inlets, Relay, wait_readable};
 pub use signals::{Signals, Taken};

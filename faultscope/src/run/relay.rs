@@ -9,6 +9,7 @@ use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use super::kept::{Copy, Kept};
 use super::signals::Signals;
@@ -90,6 +91,13 @@ impl Relay {
             Ok(1) => Drained::StillOpen,
             _ => Drained::Ended,
         }
+    }
+
+    /// Bytes of output so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        // SAFETY: the mapping lives as long as we do.
+        unsafe { Copy::total(self.copy.as_ptr()) }
     }
 
     /// What was kept of the output so far.
@@ -268,7 +276,17 @@ fn write_all(to: RawFd, mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Waits until a file can be read or has ended; negative ones never are.
+/// Waits until a file can be read or has ended, a signal handler ran or time is up; negative files never are.
+#[must_use]
+pub fn wait_readable<const N: usize>(files: [RawFd; N], timeout: Option<Duration>) -> [bool; N] {
+    // Rounded up, or the last part of a millisecond would be spent in a loop.
+    let timeout_ms = timeout.map_or(-1, |t| {
+        i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+    });
+    wait(files, timeout_ms)
+}
+
+/// The same in milliseconds, for ever if negative.
 pub(super) fn wait<const N: usize>(files: [RawFd; N], timeout_ms: i32) -> [bool; N] {
     let mut polls = files.map(|fd| libc::pollfd {
         fd,

@@ -110,8 +110,9 @@ fn exactly_the_descendants_of_the_command_are_marked() {
     tick(&mut session);
     stranger.step();
     child.step();
-    let (delta, context) = session.interval().expect("the maps can be read");
-    assert!(context.missing.iter().all(|m| *m.signal != *"workload"));
+    let interval = session.interval().expect("the maps can be read");
+    let delta = &interval.delta;
+    assert!(interval.missing.iter().all(|m| *m.signal != *"workload"));
     let marked: Vec<_> = delta
         .processes
         .iter()
@@ -126,7 +127,7 @@ fn exactly_the_descendants_of_the_command_are_marked() {
     );
     demand(
         "faults of the stranger",
-        process(&delta, stranger.pid()).faults(),
+        process(delta, stranger.pid()).faults(),
         TOUCHED as u64,
     );
     let own = std::process::id();
