@@ -17,6 +17,7 @@ pub mod plan;
 pub mod render;
 pub mod run;
 pub mod sample;
+pub mod store;
 pub mod symbol;
 pub mod tui;
 pub mod units;

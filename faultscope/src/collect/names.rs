@@ -6,11 +6,7 @@ use crate::{
     sample::{Delta, delta::CallChain},
     symbol::{KernelSymbols, call_site, is_paravirtual},
 };
-use std::{
-    collections::{BTreeSet, HashMap},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 /// Names kept of processes that are gone.
 const MAX_NAMES: usize = 65_536;
@@ -79,29 +75,7 @@ impl Names {
                 }
             }
         }
-        let wanted: BTreeSet<u32> = delta
-            .takers
-            .iter()
-            .flat_map(|(id, taker)| [id.tgid, taker.owner])
-            .chain(delta.locks.keys().map(|lock| lock.owner))
-            .chain(
-                delta
-                    .blocked
-                    .keys()
-                    .flat_map(|id| [id.tgid, id.holder, id.owner]),
-            )
-            .chain(delta.madvise.keys().map(|id| id.tgid))
-            .chain(delta.process_passes.keys().copied())
-            .chain(delta.refaults.keys().map(|id| id.tgid))
-            .chain(
-                delta
-                    .spaces
-                    .values()
-                    .filter_map(|s| s.process.map(|p| p.tgid)),
-            )
-            .filter(|tgid| *tgid != 0)
-            .collect();
-        for tgid in wanted {
+        for tgid in delta.named_processes() {
             let name = self.processes.entry(tgid).or_insert_with(|| {
                 process::read_comm(&self.root, tgid)
                     .unwrap_or_default()
@@ -116,15 +90,7 @@ impl Names {
             return;
         };
         paths.begin_tick();
-        let wanted: BTreeSet<u64> = delta
-            .cgroups
-            .keys()
-            .copied()
-            .chain(delta.locks.keys().map(|lock| lock.memcg))
-            .chain(delta.lru_holds.keys().map(|lock| lock.memcg))
-            .filter(|id| *id != 0)
-            .collect();
-        for id in wanted {
+        for id in delta.named_cgroups() {
             if let Some(name) = paths.name(id) {
                 let path = if name.is_deleted {
                     format!("{} (deleted)", name.display)
@@ -138,19 +104,9 @@ impl Names {
 
     fn chains(&mut self, maps: &Maps, delta: &Delta) {
         let new: Vec<u32> = delta
-            .locks
-            .keys()
-            .map(|lock| lock.stack)
-            .chain(
-                delta
-                    .blocked
-                    .keys()
-                    .flat_map(|id| [id.site, id.holder_site]),
-            )
-            .chain(delta.takers.values().map(|taker| taker.site))
-            .filter(|stack| *stack != 0 && !self.chains.contains_key(stack))
-            .collect::<BTreeSet<u32>>()
+            .named_chains()
             .into_iter()
+            .filter(|slot| !self.chains.contains_key(slot))
             .collect();
         if new.is_empty() {
             return;

@@ -8,6 +8,7 @@ pub mod delta;
 pub mod histogram;
 pub mod interval;
 pub mod merge;
+mod named;
 pub mod refault;
 pub mod run;
 pub mod series;
