@@ -1,11 +1,12 @@
 //! madvise and process_madvise by advice, with bytes and failures.
 
+use faultscope::commands::session::{Options, Session};
 use faultscope::model::TableId;
 use faultscope::sample::delta::{Madvise, MadviseId};
 
 use crate::mmap_lock::taker;
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand_exactly, print_losses, session, watch,
+    Child, Link, PAGE, Pages, Role, demand_exactly, object, print_losses, session, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[("advise", advise), ("advise another", advise_another)];
@@ -129,7 +130,14 @@ fn process_madvise_names_the_adviser_and_the_owner() {
     let victim = Child::start("hold memory", &[PAGES]);
     let [start, bytes, ..] = victim.first();
     let mut adviser = Child::start("advise another", &[u64::from(victim.pid()), start, bytes]);
-    let mut session = session(&[adviser.pid()]);
+    // Its set comes along, whatever is shown.
+    let mut session = Session::start(&Options {
+        pids: vec![adviser.pid()],
+        named: ["mmap_released".to_owned()].into(),
+        bpf_object: object(),
+        ..Options::default()
+    })
+    .expect("the core set attaches; see `faultscope doctor`");
     session.show(TableId::Madvise);
     let (model, _) = watch(&mut session, &mut adviser);
     let id = MadviseId {
