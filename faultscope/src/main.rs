@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use faultscope::bpf::object;
 use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, TopArgs};
 use faultscope::commands::session::Options;
-use faultscope::commands::top::{self, Top};
+use faultscope::commands::top::{self, From, Top};
 use faultscope::commands::{consult_kernel, cost, doctor};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
@@ -16,7 +16,7 @@ use faultscope::tui::{self, ColorChoice};
 fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
-        Command::Top(args) => run_top(args),
+        Command::Top(args) => run_top(*args),
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -71,8 +71,9 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
 
 fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
     args.check().map_err(Failure::Usage)?;
-    top::run(&Top {
-        capture: Options {
+    let from = match args.replay {
+        Some(path) => From::Recording(path),
+        None => From::Kernel(Options {
             pids: args.pids,
             cgroups: args.cgroups,
             comms: args.comms,
@@ -80,7 +81,10 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
             refault_window: Some(args.refault_window),
             bpf_object: args.bpf_object,
             ..Options::default()
-        },
+        }),
+    };
+    top::run(&Top {
+        from,
         is_batch: args.batch,
         count: args.count,
         interval: args.interval,

@@ -44,7 +44,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Shows faults, lock waits and LRU activity as they happen.
     #[command(after_help = EXIT_CODES)]
-    Top(TopArgs),
+    Top(Box<TopArgs>),
 }
 
 /// Exit codes of the commands that attach probes.

@@ -12,7 +12,7 @@ fn top(args: &[&str]) -> Result<TopArgs, clap::Error> {
         .into_iter()
         .chain(args.iter().copied());
     match Cli::try_parse_from(line)?.command {
-        Command::Top(args) => Ok(args),
+        Command::Top(args) => Ok(*args),
         Command::Doctor(_) => panic!("\"top\" was asked for"),
     }
 }
@@ -202,5 +202,27 @@ fn the_next_command_of_every_finding_exists() {
     for next in RULES.iter().map(|rule| rule.next).chain([losses]) {
         let parsed = Cli::try_parse_from(next.split(' '));
         assert!(parsed.is_ok(), "{next}: {parsed:?}");
+    }
+}
+
+#[test]
+fn a_recording_is_shown_as_it_is() {
+    let args =
+        top(&["--replay", "run.fsc", "-b", "-n", "2", "--view", "locks"]).expect("documented");
+    assert_eq!(
+        args.replay.as_deref(),
+        Some(std::path::Path::new("run.fsc"))
+    );
+    for live in [
+        ["-d", "1"],
+        ["--pid", "7"],
+        ["--cgroup", "/a"],
+        ["--comm", "x"],
+        ["--probe", "hold_release"],
+        ["--refault-window", "1"],
+        ["--bpf-object", "x"],
+    ] {
+        let message = refused(&["--replay", "run.fsc", live[0], live[1]]);
+        assert!(message.contains("cannot be used with"), "{message}");
     }
 }

@@ -22,12 +22,27 @@ pub enum ColorWhen {
     Never,
 }
 
+/// Arguments that say how the live kernel is captured; a recording is what it is.
+const LIVE: [&str; 7] = [
+    "interval",
+    "pids",
+    "cgroups",
+    "comms",
+    "probes",
+    "refault_window",
+    "bpf_object",
+];
+
 /// Arguments of `top`.
 #[derive(Debug, Clone, Args)]
 pub struct TopArgs {
     /// Prints one table per interval in place of the screen; chosen by itself when standard output is no terminal.
     #[arg(short, long)]
     pub batch: bool,
+    /// Shows a recording in place of the live kernel, at the speed at which it was recorded; in batch mode without
+    /// waiting. Needs no rights.
+    #[arg(long, value_name = "FILE", conflicts_with_all = LIVE)]
+    pub replay: Option<PathBuf>,
     /// Ends after this many intervals; without it, top runs until it is stopped.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,

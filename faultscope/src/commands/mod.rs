@@ -3,6 +3,8 @@
 pub mod cost;
 pub mod doctor;
 mod live;
+mod player;
+mod replay;
 pub mod session;
 mod spinlocks;
 pub mod top;

@@ -1,6 +1,7 @@
 //! `top`: the live view or a replay, on a screen or as batch output.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::live::Live;
+use super::replay::Replay;
 use super::session::{Options, Session};
 use crate::error::{Exit, Failure};
 use crate::export::{Format, Selection, Writer};
@@ -16,11 +18,20 @@ use crate::model::Model;
 use crate::render::order::Sort;
 use crate::tui::{self, Control, Frame};
 
+/// Where `top` has its numbers from.
+#[derive(Debug)]
+pub enum From {
+    /// The live kernel.
+    Kernel(Options),
+    /// A recording.
+    Recording(PathBuf),
+}
+
 /// What `top` is asked for.
 #[derive(Debug)]
 pub struct Top {
-    /// What is captured.
-    pub capture: Options,
+    /// Where the numbers come from.
+    pub from: From,
     /// Batch output rather than a screen.
     pub is_batch: bool,
     /// Intervals to write in batch mode; `None`: until a signal.
@@ -38,7 +49,8 @@ pub struct Top {
 /// Runs `top` until it is done, a signal comes or the user quits.
 ///
 /// # Errors
-/// [`Failure`] as in [`Session::start`], and what reading or writing refused;
+/// [`Failure`] as in [`Session::start`], a recording that cannot be read, and what
+/// reading or writing refused;
 /// a broken pipe is an error that ends quietly.
 pub fn run(top: &Top) -> anyhow::Result<Exit> {
     let is_batch = top.is_batch || !io::stdout().is_terminal();
@@ -50,7 +62,24 @@ pub fn run(top: &Top) -> anyhow::Result<Exit> {
         )
         .ok();
     }
-    let mut session = Session::start(&top.capture)?;
+    let mut replay = match &top.from {
+        From::Kernel(options) => return live(options, top, is_batch),
+        From::Recording(path) => Replay::open(path, !is_batch)?,
+    };
+    let lost = runtime()?.block_on(async {
+        if is_batch {
+            batch(&mut replay, top).await
+        } else {
+            // What the recording lost is on the screen; looking at it lost nothing.
+            screen(&mut replay, top).await.map(|_| Vec::new())
+        }
+    })?;
+    incomplete(&[], &lost)
+}
+
+/// `top` of the live kernel.
+fn live(options: &Options, top: &Top, is_batch: bool) -> anyhow::Result<Exit> {
+    let mut session = Session::start(options)?;
     if is_batch {
         for message in session.messages(top.screen.start) {
             writeln!(io::stderr(), "faultscope: {message}").ok();
