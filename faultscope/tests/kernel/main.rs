@@ -25,6 +25,7 @@ mod madvise;
 mod mmap_lock;
 mod programs;
 mod refaults;
+mod replay;
 mod rights;
 mod sharing;
 mod slowpath;
