@@ -17,10 +17,12 @@ pub enum Format {
     Time,
     /// The general table.
     Table,
+    /// Expressions of the user's own.
+    Rules,
 }
 
 impl Format {
-    /// Every format, in the order they are tried.
+    /// Every format that a text can have, in the order they are tried.
     pub const ALL: [Self; 4] = [Self::Sysbench, Self::Pft, Self::Time, Self::Table];
 
     /// Name, as `--format` takes it and metrics carry it.
@@ -31,6 +33,7 @@ impl Format {
             Self::Pft => "pft",
             Self::Time => "time",
             Self::Table => "table",
+            Self::Rules => "regex",
         }
     }
 }
@@ -70,6 +73,12 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Figures that rules took.
+    #[must_use]
+    pub const fn of_rules(metrics: Vec<Metric>) -> Self {
+        Self::new(Format::Rules, metrics)
+    }
+
     /// A measurement of which only the figures are known.
     pub(super) const fn new(format: Format, metrics: Vec<Metric>) -> Self {
         Self {

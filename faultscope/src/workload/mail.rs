@@ -5,13 +5,32 @@
 
 use std::borrow::Cow;
 
+use crate::name::{REPLACEMENT, is_unsafe};
+
 /// Length of lines that an encoder of quoted-printable breaks softly, from and to, without the mark.
 const SOFT_BREAK: std::ops::RangeInclusive<usize> = 60..=76;
 
 /// Longest entity between `&` and `;` worth a look.
 const ENTITY: usize = 8;
 
-/// Undoes what mail does to text. Line numbers stay: a line joined from two is followed by an empty one.
+/// Replaces what must not reach a screen; lines and tabs stay, and so does their number.
+#[must_use]
+pub fn scrub(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        out.extend(line.chars().map(|c| {
+            if c != '\t' && is_unsafe(c) {
+                REPLACEMENT
+            } else {
+                c
+            }
+        }));
+        out.push('\n');
+    }
+    out
+}
+
+/// Undoes what mail does to text, and [`scrub`]s it. Line numbers stay: a line joined from two is followed by an empty one.
 #[must_use]
 pub fn undo(text: &str) -> String {
     let text = if is_quoted_printable(text) {
@@ -27,11 +46,12 @@ pub fn undo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let line = line.trim_end_matches('\r');
-        out.extend(
-            strip_marks(line)
-                .chars()
-                .map(|c| if c == '\u{a0}' { ' ' } else { c }),
-        );
+        out.extend(strip_marks(line).chars().map(|c| match c {
+            '\u{a0}' => ' ',
+            '\t' => c,
+            c if is_unsafe(c) => REPLACEMENT,
+            c => c,
+        }));
         out.push('\n');
     }
     out
@@ -241,6 +261,12 @@ mod tests {
         ] {
             assert_eq!(undo(text), format!("{text}\n"));
         }
+    }
+
+    #[test]
+    fn what_would_move_the_cursor_is_replaced() {
+        assert_eq!(undo("a\u{1b}[2Jb\tc\r"), "a\u{fffd}[2Jb\tc\n");
+        assert_eq!(scrub("> a\u{1b}\r\nb\tc"), "> a\u{fffd}\nb\tc\n");
     }
 
     #[test]

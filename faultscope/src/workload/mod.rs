@@ -30,6 +30,7 @@ use found::Outcome;
 /// known format gives neither.
 #[must_use]
 pub fn results(output: &str, rules: &[MetricRule]) -> (Vec<Metric>, Vec<String>) {
+    let output = &mail::scrub(output);
     let (mut metrics, mut reasons) = (Vec::new(), Vec::new());
     for (format, outcome) in [
         (Format::Sysbench, sysbench::parse(output)),
@@ -179,6 +180,7 @@ fn outcome(text: &str, format: Format, defaults: &Defaults, is_asked: bool) -> O
         Format::Pft => pft::parse(text),
         Format::Time => time::parse(text),
         Format::Table => table::parse(text, defaults, is_asked),
+        Format::Rules => None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use regex::{Regex, RegexBuilder};
 
+use super::found::Format;
 use super::metric::{Direction, Metric};
 use super::number;
 
@@ -134,14 +135,8 @@ impl MetricRule {
             )
         })?;
         Ok(Metric {
-            name: self.name.clone(),
-            value: value.value,
-            unit: self.unit.clone(),
             direction: self.direction,
-            work: None,
-            resolution: value.resolution(),
-            format: "regex".to_owned(),
-            keys: Vec::new(),
+            ..Metric::printed(Format::Rules, &self.name, value, &self.unit)
         })
     }
 }
