@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::vm::{self, Report};
-use crate::{ebpf, lint, proc, setup};
+use crate::{ebpf, fuzz, lint, proc, setup};
 
 /// What stops a test that hangs, long before the CI machine would; seconds for a whole step.
 const STEP_LIMIT: &str = "2400";
@@ -64,6 +64,10 @@ pub(crate) fn test(root: &Path, skip_kernel: bool, skip_vm: bool) -> bool {
             tests(root).args(["--workspace", "--", "--show-output"]),
             &print,
         )
+    });
+    step("fuzz", &|| {
+        let options = fuzz::Options::default();
+        fuzz::fuzz(root, &options).map(|passed| Counts { passed, ..ONE })
     });
     step("kernel tests", &|| {
         if skip_kernel {
@@ -165,8 +169,11 @@ fn cargo(root: &Path) -> Command {
 
 fn format(root: &Path) -> Result<()> {
     proc::run(cargo(root).args(["fmt", "--all", "--check"]))?;
-    // Outside the workspace, so `--all` does not reach it.
-    proc::run(cargo(&root.join("faultscope-ebpf")).args(["fmt", "--check"]))
+    // Outside the workspace, so `--all` does not reach them.
+    for crate_ in ["faultscope-ebpf", "fuzz"] {
+        proc::run(cargo(&root.join(crate_)).args(["fmt", "--check"]))?;
+    }
+    Ok(())
 }
 
 fn clippy(root: &Path) -> Result<()> {

@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod ebpf;
 mod elf;
+mod fuzz;
 mod lint;
 mod proc;
 mod setup;
@@ -30,7 +31,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install the system packages and the BPF linker; does nothing when all is there
+    /// Install the system packages, the BPF linker and cargo-fuzz; does nothing when all is there
     Setup {
         /// Also install the tools that `bench overhead` compares faultscope with
         #[arg(long)]
@@ -51,6 +52,8 @@ enum Task {
         #[arg(long)]
         skip_vm: bool,
     },
+    /// Feed parsers and readers with damaged input, five seconds each
+    Fuzz(fuzz::Options),
     /// Run the kernel tests, a command or a shell on Debian's kernels in QEMU
     Vm(vm::Arguments),
     /// Check layers, forbidden words, file lengths and program names
@@ -92,6 +95,9 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
             skip_vm,
         } if !ci::test(&root, *skip_kernel, *skip_vm) => return Ok(ExitCode::FAILURE),
         Task::Test { .. } => {}
+        Task::Fuzz(options) => {
+            fuzz::fuzz(&root, options)?;
+        }
         Task::Vm(arguments) => return vm::run(&root, arguments, &|| ci::host_report(&root)),
         Task::Lint => lint::run(&root)?,
         Task::Bench { what: None } => bench::bench(&root)?,

@@ -43,6 +43,11 @@ const PACKAGES: &[Package] = &[
         provides: &["/usr/lib/llvm-22/bin/llvm-config"],
     },
     Package {
+        name: "g++",
+        why: "compiles libFuzzer, which `cargo xtask fuzz` links",
+        provides: &["c++"],
+    },
+    Package {
         name: "tmux",
         why: "the terminal tests drive `top` in it",
         provides: &["tmux"],
@@ -117,6 +122,9 @@ const BASE: &[(&str, &[&str])] = &[
 /// The version of bpf-linker that set-up installs and the build demands.
 pub(crate) const BPF_LINKER: &str = "0.13.0";
 
+/// The version of cargo-fuzz that set-up installs.
+const CARGO_FUZZ: &str = "0.13.2";
+
 /// Whether a package of the tables provides the program named so.
 pub(crate) fn is_provided(program: &str) -> bool {
     let mut packages = PACKAGES.iter().chain(BENCH_PACKAGES);
@@ -124,8 +132,8 @@ pub(crate) fn is_provided(program: &str) -> bool {
         || BASE.iter().any(|(_, names)| names.contains(&program))
 }
 
-/// Installs the packages that are missing, those of `bench overhead` if `with_bench`, then bpf-linker; does nothing when
-/// all is there.
+/// Installs the packages that are missing, those of `bench overhead` if `with_bench`, then bpf-linker and cargo-fuzz;
+/// does nothing when all is there.
 pub(crate) fn setup(root: &Path, with_bench: bool) -> Result<()> {
     let more = if with_bench { BENCH_PACKAGES } else { &[] };
     let wanted: Vec<_> = PACKAGES.iter().chain(more).collect();
@@ -135,7 +143,8 @@ pub(crate) fn setup(root: &Path, with_bench: bool) -> Result<()> {
     } else {
         install(&missing)?;
     }
-    bpf_linker(root)
+    bpf_linker(root)?;
+    tool(root, "cargo-fuzz", CARGO_FUZZ, &[])
 }
 
 fn missing_packages(wanted: &[&'static Package]) -> Result<Vec<&'static Package>> {
@@ -202,35 +211,34 @@ fn install(missing: &[&Package]) -> Result<()> {
 
 /// Builds bpf-linker into `target/tools` unless this version is there.
 fn bpf_linker(root: &Path) -> Result<()> {
+    let options = ["--no-default-features", "--features", "llvm-22"];
+    tool(root, "bpf-linker", BPF_LINKER, &options)
+}
+
+/// Builds a program of crates.io into `target/tools` unless this version is there.
+fn tool(root: &Path, name: &str, version: &str, options: &[&str]) -> Result<()> {
     let tools = root.join("target/tools");
-    let program = tools.join("bin/bpf-linker");
+    let program = tools.join("bin").join(name);
     if program.exists()
-        && capture(Command::new(&program).arg("--version")).is_ok_and(|v| is_wanted(&v))
+        && capture(Command::new(&program).arg("--version")).is_ok_and(|v| is_wanted(&v, version))
     {
-        println!("setup: bpf-linker {BPF_LINKER} is in target/tools");
+        println!("setup: {name} {version} is in target/tools");
         return Ok(());
     }
-    println!("setup: building bpf-linker {BPF_LINKER} into target/tools (about a minute)");
+    println!("setup: building {name} {version} into target/tools (about a minute)");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run(Command::new(cargo)
         .env("LLVM_PREFIX", "/usr/lib/llvm-22")
         // Its own build directory: the workspace's flags and artefacts are not its business.
         .env("CARGO_TARGET_DIR", tools.join("build"))
-        .args([
-            "install",
-            "bpf-linker",
-            "--version",
-            BPF_LINKER,
-            "--no-default-features",
-            "--features",
-            "llvm-22",
-        ])
+        .args(["install", name, "--version", version])
+        .args(options)
         .args(["--locked", "--force", "--root"])
         .arg(&tools))
 }
 
-fn is_wanted(version_line: &str) -> bool {
-    version_line.split_whitespace().last() == Some(BPF_LINKER)
+fn is_wanted(version_line: &str, version: &str) -> bool {
+    version_line.split_whitespace().last() == Some(version)
 }
 
 #[cfg(test)]
@@ -255,10 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn the_linker_of_another_version_is_replaced() {
-        assert!(is_wanted("bpf-linker 0.13.0\n"));
-        assert!(!is_wanted("bpf-linker 0.12.0\n"));
-        assert!(!is_wanted(""));
+    fn a_tool_of_another_version_is_replaced() {
+        assert!(is_wanted("bpf-linker 0.13.0\n", "0.13.0"));
+        assert!(!is_wanted("bpf-linker 0.12.0\n", "0.13.0"));
+        assert!(!is_wanted("", "0.13.0"));
     }
 
     #[test]

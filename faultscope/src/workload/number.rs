@@ -53,9 +53,6 @@ pub(super) fn parse(text: &str) -> Result<Printed, NotANumber> {
         return Err(NotANumber::Comma);
     }
     let value: f64 = text.parse().map_err(|_| NotANumber::Other)?;
-    if !value.is_finite() {
-        return Err(NotANumber::Other);
-    }
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let fraction = mantissa.split_once('.').map_or(0, |(_, f)| f.len());
     // A finite value has an exponent far inside this range; the fraction is as long as the text.
@@ -63,7 +60,13 @@ pub(super) fn parse(text: &str) -> Result<Printed, NotANumber> {
     let decimals = i32::try_from(fraction)
         .unwrap_or(i32::MAX)
         .saturating_sub(exponent);
-    Ok(Printed { value, decimals })
+    let number = Printed { value, decimals };
+    // `0e999` is zero, to the nearest infinity.
+    if value.is_finite() && number.resolution().is_finite() {
+        Ok(number)
+    } else {
+        Err(NotANumber::Other)
+    }
 }
 
 /// Reads a whole number of digits only.
@@ -97,7 +100,8 @@ mod tests {
     #[test]
     fn what_is_no_number() {
         for text in [
-            "", "-", "inf", "nan", "NaN", "infinity", "1e999", "0x10", "1.2.3", "12s", "e5",
+            "", "-", "inf", "nan", "NaN", "infinity", "1e999", "0e999", "0x10", "1.2.3", "12s",
+            "e5",
         ] {
             assert_eq!(parse(text), Err(NotANumber::Other), "{text}");
         }
