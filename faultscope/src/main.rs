@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use faultscope::bpf::object;
-use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, TopArgs};
+use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, RecordArgs, TopArgs};
+use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, From, Top};
 use faultscope::commands::{consult_kernel, cost, doctor};
@@ -13,10 +14,14 @@ use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
 
+/// Status of `record` with a command for an error of our own.
+const OWN_ERROR: u8 = 125;
+
 fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
         Command::Top(args) => run_top(*args),
+        Command::Record(args) => return run_record(*args),
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -67,6 +72,43 @@ fn run_doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     Ok(report.exit())
+}
+
+/// A command's status comes first, so our own errors have another one than those of other subcommands.
+fn run_record(args: RecordArgs) -> ExitCode {
+    let has_command = !args.command.is_empty();
+    let recorded = record::run(&Record {
+        capture: Options {
+            pids: args.pids,
+            cgroups: args.cgroups,
+            comms: args.comms,
+            named: args.probes.into_iter().map(str::to_owned).collect(),
+            bpf_object: args.bpf_object,
+            ..Options::default()
+        },
+        output: args.output,
+        interval: args.interval,
+        duration: args.duration,
+        command: args.command,
+        repeat: args.repeat,
+        alternate: args.alternate,
+        setups: args.alternate_setup,
+        labels: args.labels.into_iter().collect(),
+        metrics: args.metrics,
+        is_strict: args.strict,
+    });
+    match recorded {
+        Ok(status) => status.into(),
+        Err(error) => {
+            // A closed standard error leaves nobody to tell.
+            writeln!(io::stderr(), "faultscope: {}", message(&error)).ok();
+            if has_command {
+                OWN_ERROR.into()
+            } else {
+                Exit::of(&error).into()
+            }
+        }
+    }
 }
 
 fn run_top(args: TopArgs) -> anyhow::Result<Exit> {

@@ -4,11 +4,13 @@
 
 mod doctor;
 mod format;
+mod record;
 #[cfg(test)]
 mod tests;
 mod top;
 
 pub use doctor::DoctorArgs;
+pub use record::RecordArgs;
 pub use top::{ColorWhen, TopArgs};
 
 use clap::{Parser, Subcommand};
@@ -45,6 +47,9 @@ pub enum Command {
     /// Shows faults, lock waits and LRU activity as they happen.
     #[command(after_help = EXIT_CODES)]
     Top(Box<TopArgs>),
+    /// Records the machine, or the machine while a command runs, with the command's own result, into a file.
+    #[command(after_help = record::EXIT_CODES)]
+    Record(Box<RecordArgs>),
 }
 
 /// Exit codes of the commands that attach probes.

@@ -13,7 +13,7 @@ fn top(args: &[&str]) -> Result<TopArgs, clap::Error> {
         .chain(args.iter().copied());
     match Cli::try_parse_from(line)?.command {
         Command::Top(args) => Ok(*args),
-        Command::Doctor(_) => panic!("\"top\" was asked for"),
+        _ => panic!("\"top\" was asked for"),
     }
 }
 
@@ -224,5 +224,62 @@ fn a_recording_is_shown_as_it_is() {
     ] {
         let message = refused(&["--replay", "run.fsc", live[0], live[1]]);
         assert!(message.contains("cannot be used with"), "{message}");
+    }
+}
+
+fn record(args: &[&str]) -> Result<RecordArgs, clap::Error> {
+    let line = ["faultscope", "record"]
+        .into_iter()
+        .chain(args.iter().copied());
+    match Cli::try_parse_from(line)?.command {
+        Command::Record(args) => Ok(*args),
+        _ => panic!("\"record\" was asked for"),
+    }
+}
+
+#[test]
+fn what_follows_two_hyphens_is_the_command() {
+    let args = record(&[
+        "-o",
+        "a.fsc",
+        "--label",
+        "patch=v3=x",
+        "--",
+        "sh",
+        "-c",
+        "x -o y",
+    ])
+    .expect("a whole command line");
+    assert_eq!(args.command, ["sh", "-c", "x -o y"]);
+    assert_eq!(args.labels, [("patch".to_owned(), "v3=x".to_owned())]);
+    assert!(
+        record(&["--duration", "0.5"])
+            .expect("no command")
+            .command
+            .is_empty()
+    );
+    assert!(record(&["sh"]).is_err(), "a command without the hyphens");
+}
+
+#[test]
+fn options_of_a_command_need_one() {
+    for args in [
+        &["--repeat", "3"][..],
+        &["--alternate", "true"],
+        &["--alternate-setup", "a", "b"],
+        &["--metric", "x=(1)"],
+    ] {
+        assert!(record(args).is_err(), "{args:?}");
+        let with = [args, &["--", "true"]].concat();
+        assert!(record(&with).is_ok(), "{with:?}");
+    }
+    for wrong in [
+        &["--alternate-setup", "a", "--", "true"][..],
+        &["--repeat", "0", "--", "true"],
+        &["--metric", "x=1", "--", "true"],
+        &["--label", "x", "--", "true"],
+        &["--duration", "0", "--", "true"],
+    ] {
+        assert!(record(wrong).is_err(), "{wrong:?}");
     }
 }

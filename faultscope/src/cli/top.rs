@@ -116,18 +116,18 @@ impl TopArgs {
     }
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    parse_seconds(text, "the interval")
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    parse_seconds(text, "the interval", 60.0)
 }
 
 fn parse_window(text: &str) -> Result<Duration, String> {
-    parse_seconds(text, "the window")
+    parse_seconds(text, "the window", 60.0)
 }
 
-fn parse_seconds(text: &str, what: &str) -> Result<Duration, String> {
-    let range = || format!("{what} is a number of seconds from 0.1 to 60");
+pub(super) fn parse_seconds(text: &str, what: &str, most: f64) -> Result<Duration, String> {
+    let range = || format!("{what} is a number of seconds from 0.1 to {most}");
     let seconds: f64 = text.parse().map_err(|_| range())?;
-    if (0.1..=60.0).contains(&seconds) {
+    if (0.1..=most).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
         Err(range())
@@ -157,7 +157,7 @@ fn parse_sort(id: &str) -> Result<&'static str, String> {
 }
 
 /// The kernel keeps 15 bytes of a thread's name (TASK_COMM_LEN), so a longer one would never match.
-fn parse_comm(name: &str) -> Result<String, String> {
+pub(super) fn parse_comm(name: &str) -> Result<String, String> {
     if name.is_empty() || name.len() > 15 {
         return Err(format!(
             "thread names have 1 to 15 bytes, and \"{name}\" has {}",
@@ -167,7 +167,7 @@ fn parse_comm(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-fn parse_probe(name: &str) -> Result<&'static str, String> {
+pub(super) fn parse_probe(name: &str) -> Result<&'static str, String> {
     probe(name).map(|probe| probe.program).ok_or_else(|| {
         let names: Vec<_> = PROBES.iter().map(|probe| probe.program).collect();
         format!("there is no program \"{name}\"; use {}", choice(&names))

@@ -16,7 +16,7 @@ pub(super) use keys::{
 };
 pub(super) use lists::{MapItem, MissingItem, NameItem, NoteItem, ProgramItem};
 pub(super) use names::{Known, Named};
-pub(super) use run::{read_run, write_end, write_metrics, write_run, write_workload};
+pub(super) use run::{read_run, write_end, write_facts, write_metrics, write_run, write_workload};
 
 use super::codec::{Caches, Encoder, Fault, Left, Record, damaged, each};
 use crate::sample::{Delta, Interval};

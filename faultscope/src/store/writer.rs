@@ -9,7 +9,7 @@ use super::{
 use crate::{
     sample::{
         Interval,
-        run::{End, Run, Workload},
+        run::{End, Run, RunFact, Workload},
     },
     workload::Metric,
 };
@@ -138,6 +138,16 @@ impl Writer {
         done.map_err(|fault| failed(&self.path, &fault))?;
         self.intervals += 1;
         Ok(())
+    }
+
+    /// Writes the facts in place of those known at the start, which are part of them: some are
+    /// known at the end only.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn set_facts(&mut self, facts: &[RunFact]) -> Result<(), Error> {
+        self.transaction(|conn, caches, _| rows::write_facts(conn, caches, facts))
+            .map_err(|fault| failed(&self.path, &fault))
     }
 
     /// Writes the workload in place of what was written of it before.

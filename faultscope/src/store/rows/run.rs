@@ -329,14 +329,7 @@ pub(in crate::store) fn write_run(
     replace(conn, caches, [RunRow(row)])?;
     let labels = run.labels.iter().map(|(k, v)| Label(k.clone(), v.clone()));
     replace(conn, caches, labels)?;
-    let facts = run.facts.iter().map(|fact| FactRow {
-        id: fact.id.clone(),
-        is_known: fact.value.is_ok(),
-        value: match &fact.value {
-            Ok(value) | Err(value) => value.clone(),
-        },
-    });
-    replace(conn, caches, facts)?;
+    write_facts(conn, caches, &run.facts)?;
     replace(
         conn,
         caches,
@@ -364,6 +357,22 @@ pub(in crate::store) fn write_run(
         write_end(conn, caches, end)?;
     }
     Ok(())
+}
+
+/// Writes the facts in place of earlier ones.
+pub(in crate::store) fn write_facts(
+    conn: &Connection,
+    caches: &mut Caches,
+    facts: &[RunFact],
+) -> Result<(), Fault> {
+    let rows = facts.iter().map(|fact| FactRow {
+        id: fact.id.clone(),
+        is_known: fact.value.is_ok(),
+        value: match &fact.value {
+            Ok(value) | Err(value) => value.clone(),
+        },
+    });
+    replace(conn, caches, rows)
 }
 
 /// Writes the workload in place of what was known of it.
