@@ -9,7 +9,7 @@ use super::rounds::Item;
 use crate::bpf::object;
 use crate::commands::session::Session;
 use crate::host::conditions::Conditions;
-use crate::host::{Fact, HostFacts, clock};
+use crate::host::{Fact, HostFacts};
 use crate::name::scrub;
 use crate::run::{Child, Ended, Kept};
 use crate::sample::run;
@@ -58,7 +58,7 @@ pub(super) fn identity() -> io::Result<String> {
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// The run as it is known before its command starts.
+/// The run as it is known before its first reading.
 pub(super) fn begin(
     record: &Record,
     item: &Item,
@@ -84,8 +84,6 @@ pub(super) fn begin(
         host: context.host.name.clone(),
         kernel: context.host.kernel.clone(),
         mglru: context.mglru,
-        start_real_ns: clock::realtime_ns(),
-        start_mono_ns: clock::monotonic_ns(),
         interval_ns: u64::try_from(record.interval.as_nanos()).unwrap_or(u64::MAX),
         filter: context.filter,
         labels: record.labels.clone(),
@@ -98,8 +96,7 @@ pub(super) fn begin(
         kernel_config: conditions.kernel_config,
         losses: context.losses.to_vec(),
         probes: session.probes(),
-        workload: None,
-        end: None,
+        ..Run::default()
     })
 }
 

@@ -54,7 +54,12 @@ pub(super) fn run(
     let probes = consult_kernel(root, &mut host);
     let mut session = Session::start_on(root, &host, probes, &record.capture)?;
     session.record_all(has_command);
-    let description = describe::begin(record, item, series, &host, &mut session)?;
+    let mut description = describe::begin(record, item, series, &host, &mut session)?;
+    let before = Used::read(root);
+    // What attaching took belongs to no interval.
+    let base = session.interval()?.delta;
+    description.start_mono_ns = base.t_mono_ns;
+    description.start_real_ns = base.t_real_ns;
     let writer = Writer::create(&item.path, &description)?;
     let mut recording = Recording {
         named: session.named_missing(),
@@ -66,9 +71,6 @@ pub(super) fn run(
         start_ns: description.start_mono_ns,
         facts: description.facts,
     };
-    let before = Used::read(root);
-    // What attaching took belongs to no interval.
-    recording.session()?.interval()?;
     let started = match relay.take() {
         None => None,
         Some((relay, inlets)) => match recording.start(&item.command, inlets, signals) {
