@@ -26,7 +26,7 @@ pub(crate) const ROLES: &[(&str, Role)] = &[
 ];
 
 /// Times a load is repeated at most.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 200;
 /// Contended waits each test needs.
 const FLOOR: u64 = 500;
 /// Threads that want the lock beside the one that holds it.
