@@ -1,6 +1,6 @@
 //! Counter sets that every scope has: thread, process, cgroup.
 
-use std::ops::{AddAssign, Index, IndexMut};
+use std::ops::{AddAssign, Index, IndexMut, Range};
 
 /// Fault classes: bit 0 write, bit 1 instruction fetch, bit 2 page present.
 pub const FAULT_CLASSES: usize = 8;
@@ -76,6 +76,10 @@ impl Scope {
     }
 }
 
+/// Where the contended waits stand in a set, by lock class.
+pub const WAITS: Range<usize> = 22..22 + LOCK_CLASSES;
+/// Where their times stand.
+pub const WAIT_NS: Range<usize> = 30..30 + LOCK_CLASSES;
 /// Number of counters in a set.
 pub const COUNTERS: usize = 44;
 

@@ -243,8 +243,14 @@ fn check_schema(conn: &Connection) -> Result<(), Fault> {
         let is_stored = matches!(row.get_ref(2), Ok(ValueRef::Integer(page)) if page > 0);
         if kind != b"table" || !is_stored {
             return Err(damaged(format!(
-                "its schema has a {} called \"{}\"; a recording has nothing but plain tables",
-                scrub_capped(kind, MAX_QUOTED),
+                "its schema has {} called \"{}\"; a recording has nothing but plain tables",
+                match kind {
+                    b"view" => "a view".into(),
+                    b"trigger" => "a trigger".into(),
+                    b"index" => "an index".into(),
+                    b"table" => "a virtual table".into(),
+                    other => format!("an object of type \"{}\"", scrub_capped(other, MAX_QUOTED)),
+                },
                 quoted()
             )));
         }

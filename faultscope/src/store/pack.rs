@@ -1,9 +1,9 @@
-//! Short lists of counts as blobs: `(gap, count)` pairs of variable-length integers.
+//! Short lists of counts as blobs of variable-length integers.
 //!
-//! A count at index `i` is written as the number of indexes skipped since the one before
-//! and the count, each in LEB128: seven bits a byte, the lowest first, the top bit set on
-//! all bytes but the last. Zero counts are left out, and a list of zeros is no blob at all
-//! (NULL).
+//! Counts that are not zero stand in runs of neighbours. A run is the number of zeros since
+//! the run before it, its length, and its counts, each in LEB128: seven bits a byte, the
+//! lowest first, the top bit set on all bytes but the last. A list of zeros is no blob at
+//! all (NULL).
 
 /// Longest index of a list that is not of fixed length.
 const MAX_INDEX: u64 = u32::MAX as u64;
@@ -37,14 +37,29 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 /// The blob of `(index, count)` in rising order of the index; `None` if all counts are zero.
 pub(super) fn pack(counts: impl IntoIterator<Item = (u32, u64)>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let mut next = 0;
-    for (index, count) in counts {
-        if count > 0 {
-            put(&mut out, u64::from(index) - next);
-            put(&mut out, count);
-            next = u64::from(index) + 1;
+    let mut run: Vec<u64> = Vec::new();
+    // The index after the present run, and after the one before.
+    let (mut next, mut end) = (0_u64, 0_u64);
+    let close = |out: &mut Vec<u8>, run: &mut Vec<u64>, next: u64, end: u64| {
+        if !run.is_empty() {
+            put(out, next - run.len() as u64 - end);
+            put(out, run.len() as u64);
+            run.drain(..).for_each(|count| put(out, count));
         }
+    };
+    for (index, count) in counts {
+        if count == 0 {
+            continue;
+        }
+        let index = u64::from(index);
+        if index != next && !run.is_empty() {
+            close(&mut out, &mut run, next, end);
+            end = next;
+        }
+        run.push(count);
+        next = index + 1;
     }
+    close(&mut out, &mut run, next, end);
     (!out.is_empty()).then_some(out)
 }
 
@@ -53,13 +68,21 @@ pub(super) fn pack(counts: impl IntoIterator<Item = (u32, u64)>) -> Option<Vec<u
 pub(super) fn unpack(mut bytes: &[u8], mut each: impl FnMut(u32, u64) -> Option<()>) -> Option<()> {
     let mut next = 0_u64;
     while !bytes.is_empty() {
-        let index = next.checked_add(take(&mut bytes)?)?;
-        let count = take(&mut bytes)?;
-        if count == 0 || index > MAX_INDEX {
+        let gap = take(&mut bytes)?;
+        let length = take(&mut bytes)?;
+        // Neighbours are one run, and a run has a byte for each count.
+        if (gap == 0 && next > 0) || length == 0 || length > bytes.len() as u64 {
             return None;
         }
-        each(u32::try_from(index).ok()?, count)?;
-        next = index + 1;
+        next = next.checked_add(gap)?;
+        for _ in 0..length {
+            let count = take(&mut bytes)?;
+            if count == 0 || next > MAX_INDEX {
+                return None;
+            }
+            each(u32::try_from(next).ok()?, count)?;
+            next += 1;
+        }
     }
     Some(())
 }
@@ -87,7 +110,7 @@ mod tests {
     #[test]
     fn the_documented_example() {
         let blob = pack([(0, 0), (3, 1), (4, 300)]).expect("not empty");
-        assert_eq!(blob, [3, 1, 0, 0xac, 0x02]);
+        assert_eq!(blob, [3, 2, 1, 0xac, 0x02]);
     }
 
     proptest! {

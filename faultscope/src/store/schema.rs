@@ -13,6 +13,10 @@ pub const APPLICATION_ID: i32 = 0x4653_4331;
 /// tables do not raise it; readers leave tables alone that they do not know.
 pub const VERSION: i32 = 1;
 
+/// Bits of the place of a row in its interval: rows are numbered by the interval and by it, so
+/// that they are appended to their table, whose pages are then filled to the end.
+pub(super) const ROW_BITS: u32 = 18;
+
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -115,6 +119,7 @@ static STATEMENTS: LazyLock<BTreeMap<&'static str, Statements>> = LazyLock::new(
         let at = match place {
             // A whole table, by position.
             ["position"] => String::new(),
+            ["at"] => format!(" WHERE at >= ?1 << {ROW_BITS} AND at < (?1 + 1) << {ROW_BITS}"),
             _ => format!(" WHERE {} = ?1", place[0]),
         };
         Statements {

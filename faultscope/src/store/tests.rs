@@ -1,7 +1,10 @@
 //! Tests of whole recordings.
 
 mod fixture;
+mod hostile;
+mod kill;
 mod roundtrip;
+mod size;
 
 use std::{
     path::{Path, PathBuf},

@@ -3,7 +3,7 @@
 use super::{Caches, Codec, Entry, Fault, Item, Record, Text, mix_option};
 use crate::store::{
     digest::{mix, of_bytes},
-    schema::statements,
+    schema::{ROW_BITS, statements},
 };
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -42,6 +42,27 @@ impl<'a> Encoder<'a> {
             .prepare_cached(&statements.insert)?
             .execute(params_from_iter(&self.values))?;
         Ok(self.sum)
+    }
+
+    /// Writes rows of an interval; the sum of their checksums.
+    pub(in crate::store) fn put_all<R: Record>(
+        &mut self,
+        interval: i64,
+        records: impl IntoIterator<Item = R>,
+    ) -> Result<u64, Fault> {
+        let mut sum = 0_u64;
+        for (place, mut record) in (0..).zip(records) {
+            if place >> ROW_BITS != 0 {
+                return Err(Fault::TooMuch(format!(
+                    "an interval has more than {} rows in the table \"{}\"",
+                    1 << ROW_BITS,
+                    R::TABLE
+                )));
+            }
+            let at = (interval << ROW_BITS) + place;
+            sum = sum.wrapping_add(self.put(&[at], &mut record)?);
+        }
+        Ok(sum)
     }
 
     /// Number and checksum of a text.

@@ -13,23 +13,37 @@ use crate::{
 };
 
 pub(super) fn passes<C: Codec>(c: &mut C, passes: &mut Passes) -> Result<(), Fault> {
-    let [oom, sigbus, sigsegv, hwpoison] = &mut passes.errors;
+    let ended = |passes: &Passes| passes.faults.wrapping_add(passes.retries);
+    // Zero as a rule, and zero takes no byte.
+    let mut open = passes.began.wrapping_sub(ended(passes));
+    let mut more_pages = passes.pages.wrapping_sub(passes.faults);
     c.u64s([
-        &mut passes.began,
+        &mut open,
         &mut passes.faults,
         &mut passes.retries,
         &mut passes.majors,
-        &mut passes.completed,
+        &mut passes.ns,
+        &mut passes.max_ns,
+        &mut more_pages,
+    ])?;
+    passes.began = open.wrapping_add(ended(passes));
+    passes.pages = more_pages.wrapping_add(passes.faults);
+    let [oom, sigbus, sigsegv, hwpoison] = passes.errors;
+    let mut rare = [
+        passes.completed,
         oom,
         sigbus,
         sigsegv,
         hwpoison,
-        &mut passes.ns,
-        &mut passes.max_ns,
-        &mut passes.pages,
-        &mut passes.large,
-        &mut passes.unpaired,
-    ])?;
+        passes.large,
+        passes.unpaired,
+    ];
+    c.counts(&mut rare)?;
+    let [completed, oom, sigbus, sigsegv, hwpoison, large, unpaired] = rare;
+    passes.completed = completed;
+    passes.errors = [oom, sigbus, sigsegv, hwpoison];
+    passes.large = large;
+    passes.unpaired = unpaired;
     c.counts(&mut passes.histogram.0)
 }
 
@@ -168,42 +182,43 @@ impl Record for PartRow {
 }
 
 pub(super) fn write(sink: &mut Sink<'_>, delta: &Delta) -> Result<(), Fault> {
-    for ((path, backing), passes) in &delta.passes {
-        // The map has every kind that ever was.
-        if *passes != Passes::default() {
-            sink.put(KindRow {
-                path: *path,
-                backing: *backing,
-                passes: passes.clone(),
-            })?;
-        }
-    }
-    for (tgid, row) in &delta.process_passes {
-        sink.put(ProcessFaultRow {
-            tgid: *tgid,
-            row: row.clone(),
-        })?;
-    }
-    for (id, row) in &delta.madvise {
-        sink.put(MadviseRow(*id, *row))?;
-    }
-    for (id, row) in &delta.refaults {
-        sink.put(RefaultRow(*id, row.clone()))?;
-    }
-    if let Some(budget) = &delta.budget {
-        sink.put(BudgetRow(budget.clone()))?;
-        for (part, samples) in budget.parts.iter().enumerate() {
-            let function = budget.functions[part].clone();
-            if samples.iter().any(|n| *n > 0) || function.is_some() {
-                sink.put(PartRow {
-                    part,
-                    samples: *samples,
-                    function,
-                })?;
-            }
-        }
-    }
-    Ok(())
+    // The map has every kind that ever was.
+    let moved = delta
+        .passes
+        .iter()
+        .filter(|(_, passes)| **passes != Passes::default());
+    sink.put(moved.map(|((path, backing), passes)| KindRow {
+        path: *path,
+        backing: *backing,
+        passes: passes.clone(),
+    }))?;
+    sink.put(
+        delta
+            .process_passes
+            .iter()
+            .map(|(tgid, row)| ProcessFaultRow {
+                tgid: *tgid,
+                row: row.clone(),
+            }),
+    )?;
+    sink.put(delta.madvise.iter().map(|(id, row)| MadviseRow(*id, *row)))?;
+    sink.put(
+        delta
+            .refaults
+            .iter()
+            .map(|(id, row)| RefaultRow(*id, row.clone())),
+    )?;
+    let Some(budget) = &delta.budget else {
+        return Ok(());
+    };
+    sink.put([BudgetRow(budget.clone())])?;
+    let parts = budget.parts.iter().zip(&budget.functions).enumerate();
+    let sampled = parts.filter(|(_, (n, function))| **n != [0; ORIGINS] || function.is_some());
+    sink.put(sampled.map(|(part, (samples, function))| PartRow {
+        part,
+        samples: *samples,
+        function: function.clone(),
+    }))
 }
 
 pub(super) fn read(source: &mut Source<'_>, delta: &mut Delta) -> Result<(), Fault> {

@@ -54,12 +54,15 @@ impl Record for LockRow {
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.key(&mut self.lock)?;
         let row = &mut self.row;
+        // Zero as a rule, and zero takes no byte.
+        let mut untraced = row.waits.wrapping_sub(row.traced);
         c.u64s([
             &mut row.waits,
             &mut row.wait_ns,
             &mut row.max_ns,
-            &mut row.traced,
+            &mut untraced,
         ])?;
+        row.traced = row.waits.wrapping_sub(untraced);
         c.counts(&mut row.handoffs)?;
         c.counts(&mut row.histogram.0)
     }
@@ -147,51 +150,43 @@ impl Record for HoldRow {
 }
 
 pub(super) fn write(sink: &mut Sink<'_>, delta: &Delta) -> Result<(), Fault> {
-    for (id, row) in &delta.takers {
-        sink.put(TakerRow {
-            taker: TakerKey {
-                id: *id,
-                owner: row.owner,
-            },
-            row: row.clone(),
-        })?;
-    }
-    for (id, row) in &delta.locks {
-        sink.put(LockRow {
-            lock: LockKey {
-                id: *id,
-                address: row.address,
-            },
-            row: row.clone(),
-        })?;
-    }
+    sink.put(delta.takers.iter().map(|(id, row)| TakerRow {
+        taker: TakerKey {
+            id: *id,
+            owner: row.owner,
+        },
+        row: row.clone(),
+    }))?;
+    sink.put(delta.locks.iter().map(|(id, row)| LockRow {
+        lock: LockKey {
+            id: *id,
+            address: row.address,
+        },
+        row: row.clone(),
+    }))?;
     if let Some(waits) = &delta.spin_waits {
-        for (class, (ended, traced)) in waits.ended.iter().zip(&waits.traced).enumerate() {
-            if *ended > 0 || *traced > 0 {
-                sink.put(SpinRow {
-                    class,
-                    ended: *ended,
-                    traced: *traced,
-                })?;
-            }
-        }
+        let classes = waits.ended.iter().zip(&waits.traced).enumerate();
+        let waited = classes.filter(|(_, (ended, traced))| **ended > 0 || **traced > 0);
+        sink.put(waited.map(|(class, (ended, traced))| SpinRow {
+            class,
+            ended: *ended,
+            traced: *traced,
+        }))?;
     }
-    for (id, row) in &delta.blocked {
-        sink.put(BlockedRow {
-            id: BlockedKey(id.clone()),
-            row: *row,
-        })?;
-    }
-    for (function, row) in &delta.moves {
-        sink.put(MoveRow {
-            function: function.clone(),
-            row: row.clone(),
-        })?;
-    }
-    for (id, row) in &delta.lru_holds {
-        sink.put(HoldRow(*id, row.clone()))?;
-    }
-    Ok(())
+    sink.put(delta.blocked.iter().map(|(id, row)| BlockedRow {
+        id: BlockedKey(id.clone()),
+        row: *row,
+    }))?;
+    sink.put(delta.moves.iter().map(|(function, row)| MoveRow {
+        function: function.clone(),
+        row: row.clone(),
+    }))?;
+    sink.put(
+        delta
+            .lru_holds
+            .iter()
+            .map(|(id, row)| HoldRow(*id, row.clone())),
+    )
 }
 
 pub(super) fn read(source: &mut Source<'_>, delta: &mut Delta) -> Result<(), Fault> {

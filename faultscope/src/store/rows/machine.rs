@@ -90,46 +90,33 @@ impl Record for FillRow {
 }
 
 pub(super) fn write(sink: &mut Sink<'_>, delta: &Delta) -> Result<(), Fault> {
-    for (loss, row) in (0..).zip(&delta.losses) {
-        if *row != Loss::default() {
-            sink.put(LossRow { loss, row: *row })?;
-        }
-    }
-    for (name, increment) in &delta.vmstat {
-        if *increment > 0 {
-            sink.put(VmstatRow {
-                name: name.clone(),
-                increment: *increment,
-            })?;
-        }
-    }
-    for (position, (_, bytes)) in (0..).zip(&delta.levels) {
-        sink.put(LevelRow {
+    let losses = (0..).zip(&delta.losses);
+    let lost = losses.filter(|(_, row)| **row != Loss::default());
+    sink.put(lost.map(|(loss, row)| LossRow { loss, row: *row }))?;
+    let moved = delta.vmstat.iter().filter(|(_, increment)| **increment > 0);
+    sink.put(moved.map(|(name, increment)| VmstatRow {
+        name: name.clone(),
+        increment: *increment,
+    }))?;
+    let levels = (0..).zip(&delta.levels);
+    sink.put(levels.map(|(position, (_, bytes))| LevelRow {
+        position,
+        bytes: *bytes,
+    }))?;
+    let programs = (0..)
+        .zip(&delta.programs)
+        .map(|(position, program)| ProgramRow {
             position,
-            bytes: *bytes,
-        })?;
-    }
-    for (position, program) in (0..).zip(&delta.programs) {
-        let [run_ns, runs, misses] =
-            [program.run_ns, program.runs, program.misses].map(Option::unwrap_or_default);
-        if [run_ns, runs, misses] != [0; 3] {
-            sink.put(ProgramRow {
-                position,
-                run_ns,
-                runs,
-                misses,
-            })?;
-        }
-    }
-    for (position, map) in (0..).zip(&delta.maps) {
-        if map.entries > 0 {
-            sink.put(FillRow {
-                position,
-                entries: map.entries,
-            })?;
-        }
-    }
-    Ok(())
+            run_ns: program.run_ns.unwrap_or_default(),
+            runs: program.runs.unwrap_or_default(),
+            misses: program.misses.unwrap_or_default(),
+        });
+    sink.put(programs.filter(|row| [row.run_ns, row.runs, row.misses] != [0; 3]))?;
+    let maps = (0..).zip(&delta.maps).filter(|(_, map)| map.entries > 0);
+    sink.put(maps.map(|(position, map)| FillRow {
+        position,
+        entries: map.entries,
+    }))
 }
 
 fn program(item: &ProgramItem) -> Program {

@@ -7,15 +7,65 @@ use super::{
 };
 use crate::{
     sample::{
-        Counters, Delta,
+        Counters, Delta, Scope,
+        counters::{LRU_LOCK, MMAP_LOCK, WAIT_NS, WAITS},
         delta::{Cgroup, Cpu, CpuTime, Passes, Process, ProcessId, Space, Thread, ThreadId},
     },
     store::codec::{Codec, Fault, Record, damaged},
 };
 use std::collections::HashMap;
 
+/// Counters with a column of their own, in the order of the columns.
+const PLAIN: [Scope; 22] = [
+    Scope::User(0),
+    Scope::User(1),
+    Scope::User(2),
+    Scope::User(4),
+    Scope::User(5),
+    Scope::User(6),
+    Scope::Kernel(0),
+    Scope::Kernel(1),
+    Scope::Kernel(2),
+    Scope::Kernel(4),
+    Scope::Kernel(5),
+    Scope::Kernel(6),
+    Scope::FixedUp,
+    Scope::Major,
+    Scope::Rss,
+    Scope::Madvise,
+    Scope::MmapTaken(0),
+    Scope::MmapTaken(1),
+    Scope::MmapTakeNs(0),
+    Scope::MmapTakeNs(1),
+    Scope::MmapHoldNs(0),
+    Scope::MmapHoldNs(1),
+];
+
 fn counters<C: Codec>(c: &mut C, counters: &mut Counters) -> Result<(), Fault> {
-    counters.0.iter_mut().try_for_each(|n| c.u64(n))
+    let mut rare = *counters;
+    let mut plain = |c: &mut C, scope| {
+        rare[scope] = 0;
+        c.u64(&mut counters[scope])
+    };
+    for scope in PLAIN {
+        plain(c, scope)?;
+    }
+    for class in [MMAP_LOCK, LRU_LOCK] {
+        plain(c, Scope::Waits(class))?;
+        plain(c, Scope::WaitNs(class))?;
+    }
+    // Sums for queries; each class stands in the list.
+    c.u64(&mut rare.0[WAITS].iter().fold(0, |sum, n| sum.wrapping_add(*n)))?;
+    c.u64(
+        &mut rare.0[WAIT_NS]
+            .iter()
+            .fold(0, |sum, n| sum.wrapping_add(*n)),
+    )?;
+    c.counts(&mut rare.0)?;
+    for (n, rare) in counters.0.iter_mut().zip(&rare.0) {
+        *n |= rare;
+    }
+    Ok(())
 }
 
 /// `cpu_time`: every CPU of the interval.
@@ -201,33 +251,33 @@ fn only_threads(delta: &Delta) -> HashMap<ProcessId, ThreadId> {
         .collect()
 }
 
+/// What of a CPU stands in `cpu`; `None` if nothing happened.
+fn events(cpu: &Cpu) -> Option<CpuRow> {
+    let bare = Cpu {
+        place: None,
+        time: None,
+        passes: Passes::default(),
+        ..cpu.clone()
+    };
+    let idle = Cpu {
+        cpu: cpu.cpu,
+        ..Cpu::default()
+    };
+    (bare != idle).then_some(CpuRow(bare))
+}
+
 pub(super) fn write(sink: &mut Sink<'_>, delta: &Delta) -> Result<(), Fault> {
-    for cpu in &delta.cpus {
-        sink.put(TimeRow(cpu.clone()))?;
-        let bare = Cpu {
-            place: None,
-            time: None,
-            passes: Passes::default(),
-            ..cpu.clone()
-        };
-        let idle = Cpu {
-            cpu: cpu.cpu,
-            ..Cpu::default()
-        };
-        if bare != idle {
-            sink.put(CpuRow(bare))?;
-        }
-        if cpu.passes != Passes::default() {
-            sink.put(CpuFaultRow {
-                cpu: cpu.cpu,
-                passes: cpu.passes.clone(),
-            })?;
-        }
-    }
+    sink.put(delta.cpus.iter().map(|cpu| TimeRow(cpu.clone())))?;
+    sink.put(delta.cpus.iter().filter_map(events))?;
+    let faulted = |cpu: &&Cpu| cpu.passes != Passes::default();
+    sink.put(delta.cpus.iter().filter(faulted).map(|cpu| CpuFaultRow {
+        cpu: cpu.cpu,
+        passes: cpu.passes.clone(),
+    }))?;
     let only = only_threads(delta);
-    for (id, process) in &delta.processes {
+    sink.put(delta.processes.iter().map(|(id, process)| {
         let thread = only.get(id);
-        sink.put(ProcessRow {
+        ProcessRow {
             process: ProcessKey {
                 id: *id,
                 comm: process.comm.clone(),
@@ -237,32 +287,30 @@ pub(super) fn write(sink: &mut Sink<'_>, delta: &Delta) -> Result<(), Fault> {
             is_workload: process.is_workload,
             only_thread: thread.map(|thread| thread_key(*thread, &delta.threads[thread])),
             counters: process.counters,
-        })?;
-    }
-    for (id, thread) in &delta.threads {
-        if only.get(&thread.process) != Some(id) {
-            sink.put(ThreadRow {
+        }
+    }))?;
+    let several = |(id, thread): &(&ThreadId, &Thread)| only.get(&thread.process) != Some(*id);
+    sink.put(
+        delta
+            .threads
+            .iter()
+            .filter(several)
+            .map(|(id, thread)| ThreadRow {
                 thread: thread_key(*id, thread),
                 counters: thread.counters,
-            })?;
-        }
-    }
-    for (id, cgroup) in &delta.cgroups {
-        sink.put(CgroupRow {
-            id: *id,
-            row: cgroup.clone(),
-        })?;
-    }
-    for (mm, space) in &delta.spaces {
-        sink.put(SpaceRow {
-            mm: SpaceKey {
-                mm: *mm,
-                process: space.process,
-            },
-            row: space.clone(),
-        })?;
-    }
-    Ok(())
+            }),
+    )?;
+    sink.put(delta.cgroups.iter().map(|(id, cgroup)| CgroupRow {
+        id: *id,
+        row: cgroup.clone(),
+    }))?;
+    sink.put(delta.spaces.iter().map(|(mm, space)| SpaceRow {
+        mm: SpaceKey {
+            mm: *mm,
+            process: space.process,
+        },
+        row: space.clone(),
+    }))
 }
 
 pub(super) fn read(source: &mut Source<'_>, delta: &mut Delta) -> Result<(), Fault> {

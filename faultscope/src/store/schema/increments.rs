@@ -2,78 +2,61 @@
 
 use super::{Column, Table, columns};
 
-const INTERVAL: &[Column] = columns! {
-    Int "interval" "the interval";
+const ROW: &[Column] = columns! {
+    Int "at" "the interval times 2^18, plus the row's place in it";
+    Sum("at >> 18") "interval" "the interval";
 };
 
-/// In the order of `sample::Counters`.
+/// Those of `sample::Counters` that are not often zero; `rare` has the others by their number
+/// there.
 const COUNTERS: &[Column] = columns! {
     Int "user_read" "user faults: read, page not present";
     Int "user_write" "user faults: write, page not present";
     Int "user_exec" "user faults: instruction fetch, page not present";
-    Int "user_exec_write" "user faults: class 3, which the CPU does not report";
     Int "user_read_present" "user faults: read, page present";
     Int "user_write_present" "user faults: write, page present";
     Int "user_exec_present" "user faults: instruction fetch, page present";
-    Int "user_exec_write_present" "user faults: class 7, which the CPU does not report";
     Int "kernel_read" "serviced kernel faults: read, page not present";
     Int "kernel_write" "serviced kernel faults: write, page not present";
     Int "kernel_exec" "serviced kernel faults: instruction fetch, page not present";
-    Int "kernel_exec_write" "serviced kernel faults: class 3";
     Int "kernel_read_present" "serviced kernel faults: read, page present";
     Int "kernel_write_present" "serviced kernel faults: write, page present";
     Int "kernel_exec_present" "serviced kernel faults: instruction fetch, page present";
-    Int "kernel_exec_write_present" "serviced kernel faults: class 7";
     Int "fixed_up" "kernel faults repaired by the exception table";
-    Int "major" "major faults, which the other fault columns count too";
+    Int "major" "major faults, which the columns by class count too";
     Int "rss_updates" "RSS-counter updates";
-    Int "window_faults" "faults inside the sharing window";
-    Int "window_handoffs" "of those, after a fault of the address space on another CPU";
     Int "madvise" "madvise calls";
-    Int "mmap_lock_waits" "contended waits for mmap_lock";
-    Int "lru_lock_waits" "contended waits for lru_lock";
-    Int "zone_lock_waits" "contended waits for a zone lock";
-    Int "page_table_lock_waits" "contended waits for a page-table lock";
-    Int "spinlock_waits" "contended waits for other spinlocks";
-    Int "rwsem_waits" "contended waits for other rw semaphores";
-    Int "mutex_waits" "contended waits for mutexes";
-    Int "rt_mutex_waits" "contended waits for rt mutexes";
-    Int "mmap_lock_wait_ns" "time of `mmap_lock_waits`, ns";
-    Int "lru_lock_wait_ns" "time of `lru_lock_waits`, ns";
-    Int "zone_lock_wait_ns" "time of `zone_lock_waits`, ns";
-    Int "page_table_lock_wait_ns" "time of `page_table_lock_waits`, ns";
-    Int "spinlock_wait_ns" "time of `spinlock_waits`, ns";
-    Int "rwsem_wait_ns" "time of `rwsem_waits`, ns";
-    Int "mutex_wait_ns" "time of `mutex_waits`, ns";
-    Int "rt_mutex_wait_ns" "time of `rt_mutex_waits`, ns";
     Int "mmap_read_taken" "mmap_lock had for read";
     Int "mmap_write_taken" "mmap_lock had for write";
     Int "mmap_read_take_ns" "time from asking to having it for read, ns";
     Int "mmap_write_take_ns" "time from asking to having it for write, ns";
     Int "mmap_read_hold_ns" "time held for read, ns";
     Int "mmap_write_hold_ns" "time held for write, ns";
-    Sum("user_read + user_write + user_exec + user_exec_write + user_read_present + user_write_present + user_exec_present + user_exec_write_present") "user_faults" "user faults of all classes";
-    Sum("kernel_read + kernel_write + kernel_exec + kernel_exec_write + kernel_read_present + kernel_write_present + kernel_exec_present + kernel_exec_write_present") "kernel_faults" "serviced kernel faults of all classes";
+    Int "mmap_lock_waits" "contended waits for mmap_lock";
+    Int "mmap_lock_wait_ns" "their time, ns";
+    Int "lru_lock_waits" "contended waits for lru_lock";
+    Int "lru_lock_wait_ns" "their time, ns";
+    Int "other_waits" "contended waits for locks of all other classes";
+    Int "other_wait_ns" "their time, ns";
+    Counts "rare" "counters that are nearly always zero, by number: see below";
+    Sum("user_read + user_write + user_exec + user_read_present + user_write_present + user_exec_present") "user_faults" "user faults of all classes";
+    Sum("kernel_read + kernel_write + kernel_exec + kernel_read_present + kernel_write_present + kernel_exec_present") "kernel_faults" "serviced kernel faults of all classes";
     Sum("user_faults + kernel_faults") "faults" "serviced faults";
     Sum("faults - major") "minor" "serviced faults that are not major";
 };
 
 const PASSES: &[Column] = columns! {
-    Int "began" "passes of `handle_mm_fault` that began";
+    Int "open" "passes of `handle_mm_fault` that began, minus those that ended";
     Int "ended" "faults that ended";
     Int "retries" "passes that returned RETRY";
     Int "majors" "faults the kernel accounts as major";
-    Int "completed" "faults that returned COMPLETED";
-    Int "oom" "faults that returned OOM; by process: any error";
-    Int "sigbus" "faults that returned SIGBUS";
-    Int "sigsegv" "faults that returned SIGSEGV";
-    Int "hwpoison" "faults that returned HWPOISON";
     Int "ns" "time of faults from their first pass on, ns";
     Int "max_ns" "longest since attach, ns";
-    Int "pages" "base pages mapped";
-    Int "large" "faults that made a folio of several pages, smaller than a huge one";
-    Int "unpaired" "exits without a known entry";
+    Int "more_pages" "base pages mapped, minus one for each fault that ended";
+    Counts "rare" "by number: 0 faults that returned COMPLETED, 1 OOM (of a process: any error), 2 SIGBUS, 3 SIGSEGV, 4 HWPOISON, 5 faults that made a folio of several pages smaller than a huge one, 6 exits without a known entry";
     Counts "histogram" "fault times by latency bucket";
+    Sum("open + ended + retries") "began" "passes that began";
+    Sum("more_pages + ended") "pages" "base pages mapped";
 };
 
 const WAITS: &[Column] = columns! {
@@ -94,56 +77,54 @@ pub(super) const TABLES: &[Table] = &[
         doc: "An interval, with what has no rows of its own.",
         key: 1,
         place: 1,
-        groups: &[
-            INTERVAL,
-            columns! {
-                Int "t_mono_ns" "its end on the monotonic clock, ns";
-                Int "t_real_ns" "its end, ns since the Unix epoch";
-                Int "interval_ns" "its length, ns";
-                Int "is_first" "1 for the first after attach: ends without a begin are its edge";
-                Int "missing" "signals without a value: `missing.list`, 0 none";
-                Int "notes" "sentences for the reader: `note.list`, 0 none";
-                Int "spinlock" "what spinlock waits mean: `spinlock.id`";
-                OptInt "is_paravirtual" "whether spinlock waits named so far came from the paravirtual slow path";
-                OptInt "symbols_refused" "why call chains have no names although they should: `string.id`";
-                Int "has_spin_waits" "1 if spinlock waits are measured in their slow path (`spin_wait`)";
-                Int "regions_unpaired" "ends of `folio_batch_move_lru` without a known begin";
-                Int "lru_acquired" "lru_locks had through `folio_lruvec_lock*`";
-                Int "lru_unended" "of those, never seen released";
-                Int "lru_releases" "releases of any spinlock";
-                Int "lru_tested" "releases tested for an lru_lock";
-                Int "lru_uncovered" "of those tested, lru_locks had by open-coded locking";
-                Int "lru_sample" "one release in this many is tested";
-                OptInt "mglru_begin" "switch of multi-generational LRU at the beginning, NULL where it is not built";
-                OptInt "mglru_end" "the same at the end";
-                Int "refault_window_ns" "how long after memory was given back a fault on it counts, ns";
-                Int "unpaired_ends" "`contention_end` without a begin";
-                Int "mmap_unpaired" "mmap_lock releases without an acquisition";
-                Int "compat_madvise" "madvise calls of 32-bit processes";
-                OptInt "context_switches" "context switches";
-                OptInt "memory_some_ns" "memory pressure, some, ns";
-                OptInt "memory_full_ns" "memory pressure, full, ns";
-                OptInt "own_cpu_ns" "CPU time of the recorder, ns";
-                OptInt "own_rss_bytes" "its resident memory, bytes";
-                OptInt "own_peak_rss_bytes" "its peak resident memory, bytes";
-                OptInt "own_map_bytes" "memory of its BPF maps, bytes";
-                Int "own_overruns" "ticks that began late, since start";
-                Int "programs" "its programs: `program.list`, 0 none";
-                Int "maps" "its maps: `map.list`, 0 none";
-                Int "levels" "names of `level` in order: `name.list`, 0 none";
-                Int "vmstat" "names read from /proc/vmstat: `name.list`, 0 none";
-                Int "losses" "loss counters read";
-                Int "digest" "checksum of the interval's rows and of all they refer to";
-            },
-        ],
+        groups: &[columns! {
+            Int "interval" "its number, from 0";
+            Int "t_mono_ns" "its end on the monotonic clock, ns";
+            Int "t_real_ns" "its end, ns since the Unix epoch";
+            Int "interval_ns" "its length, ns";
+            Int "is_first" "1 for the first after attach: ends without a begin are its edge";
+            Int "missing" "signals without a value: `missing.list`, 0 none";
+            Int "notes" "sentences for the reader: `note.list`, 0 none";
+            Int "spinlock" "what spinlock waits mean: `spinlock.id`";
+            OptInt "is_paravirtual" "whether spinlock waits named so far came from the paravirtual slow path";
+            OptInt "symbols_refused" "why call chains have no names although they should: `string.id`";
+            Int "has_spin_waits" "1 if spinlock waits are measured in their slow path (`spin_wait`)";
+            Int "regions_unpaired" "ends of `folio_batch_move_lru` without a known begin";
+            Int "lru_acquired" "lru_locks had through `folio_lruvec_lock*`";
+            Int "lru_unended" "of those, never seen released";
+            Int "lru_releases" "releases of any spinlock";
+            Int "lru_tested" "releases tested for an lru_lock";
+            Int "lru_uncovered" "of those tested, lru_locks had by open-coded locking";
+            Int "lru_sample" "one release in this many is tested";
+            OptInt "mglru_begin" "switch of multi-generational LRU at the beginning, NULL where it is not built";
+            OptInt "mglru_end" "the same at the end";
+            Int "refault_window_ns" "how long after memory was given back a fault on it counts, ns";
+            Int "unpaired_ends" "`contention_end` without a begin";
+            Int "mmap_unpaired" "mmap_lock releases without an acquisition";
+            Int "compat_madvise" "madvise calls of 32-bit processes";
+            OptInt "context_switches" "context switches";
+            OptInt "memory_some_ns" "memory pressure, some, ns";
+            OptInt "memory_full_ns" "memory pressure, full, ns";
+            OptInt "own_cpu_ns" "CPU time of the recorder, ns";
+            OptInt "own_rss_bytes" "its resident memory, bytes";
+            OptInt "own_peak_rss_bytes" "its peak resident memory, bytes";
+            OptInt "own_map_bytes" "memory of its BPF maps, bytes";
+            Int "own_overruns" "ticks that began late, since start";
+            Int "programs" "its programs: `program.list`, 0 none";
+            Int "maps" "its maps: `map.list`, 0 none";
+            Int "levels" "names of `level` in order: `name.list`, 0 none";
+            Int "vmstat" "names read from /proc/vmstat: `name.list`, 0 none";
+            Int "losses" "loss counters read";
+            Int "digest" "checksum of the interval's rows and of all they refer to";
+        }],
     },
     Table {
         name: "cpu_time",
         doc: "A CPU of the interval: where it is and what its time went to.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "cpu" "its number";
                 OptInt "core" "its core, NULL where the topology is unknown";
@@ -159,10 +140,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "cpu",
         doc: "What happened on a CPU; never filtered.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! { Int "cpu" "its number"; },
             COUNTERS,
             columns! {
@@ -186,28 +167,24 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "cpu_fault",
         doc: "Passes of `handle_mm_fault` on a CPU; never filtered.",
-        key: 2,
+        key: 1,
         place: 1,
-        groups: &[INTERVAL, columns! { Int "cpu" "its number"; }, PASSES],
+        groups: &[ROW, columns! { Int "cpu" "its number"; }, PASSES],
     },
     Table {
         name: "thread",
         doc: "What a thread did, unless it did all that its process did (`process.only_thread`).",
-        key: 2,
+        key: 1,
         place: 1,
-        groups: &[
-            INTERVAL,
-            columns! { Int "thread" "`thread_id.id`"; },
-            COUNTERS,
-        ],
+        groups: &[ROW, columns! { Int "thread" "`thread_id.id`"; }, COUNTERS],
     },
     Table {
         name: "process",
         doc: "What the threads of a process did, exited ones included.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "process" "`process_id.id`";
                 Int "threads" "threads with a row that are alive";
@@ -220,10 +197,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "cgroup",
         doc: "What the threads of a memory cgroup did.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "cgroup" "its id, the inode of its directory";
                 Int "threads" "threads with a row that are alive";
@@ -234,10 +211,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "space",
         doc: "Faults of an address space.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "mm" "`mm_id.id`";
                 Int "window_faults" "faults inside the sharing window";
@@ -250,10 +227,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "fault_kind",
         doc: "Passes of `handle_mm_fault` of the whole machine by path and backing.",
-        key: 3,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "path" "0 VMA lock, 1 mmap_lock, 2 fall-back, 3 kernel, 4 populate, 5 get_user_pages";
                 Int "backing" "0 anon, 1 file, 2 shmem, 3 cow, 4 swap, 5 thp, 6 hugetlb, 7 other";
@@ -264,10 +241,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "process_fault",
         doc: "Passes of `handle_mm_fault` of a process's threads.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! { Int "tgid" "the process"; },
             PASSES,
             columns! {
@@ -283,10 +260,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "mmap_taker",
         doc: "Who took which mmap_lock how.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "taker" "`taker_id.id`";
                 Int "taken" "acquisitions given back";
@@ -306,14 +283,14 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "lock_wait",
         doc: "Contended waits for a lock, or at a call site.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! { Int "lock" "`lock_id.id`"; },
             WAITS,
             columns! {
-                Int "traced" "of `waits`, those the contention tracepoint saw";
+                Int "untraced" "of `waits`, those the contention tracepoint did not see";
                 Counts "handoffs" "handoffs by distance";
                 Counts "histogram" "waits by latency bucket";
             },
@@ -322,10 +299,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "spin_wait",
         doc: "Spinlock waits measured in their slow path.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "class" "lock class, as `lock_id.class`";
                 Int "ended" "waits that ended";
@@ -336,21 +313,17 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "blocked",
         doc: "Contended waits for mmap_lock by waiter and holder.",
-        key: 2,
+        key: 1,
         place: 1,
-        groups: &[
-            INTERVAL,
-            columns! { Int "blocked" "`blocked_id.id`"; },
-            WAITS,
-        ],
+        groups: &[ROW, columns! { Int "blocked" "`blocked_id.id`"; }, WAITS],
     },
     Table {
         name: "lru_move",
         doc: "What `folio_batch_move_lru` did with a move function.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "function" "the move function: `string.id`";
                 Int "batches" "batches";
@@ -366,10 +339,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "lru_hold",
         doc: "Exact holds of an lru_lock.",
-        key: 3,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "node" "its NUMA node";
                 Int "memcg" "cgroup the pages are charged to, 0 the node's own";
@@ -385,10 +358,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "madvise",
         doc: "madvise calls of a process by advice.",
-        key: 4,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             ADVICE,
             columns! {
                 Int "calls" "calls";
@@ -402,10 +375,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "refault",
         doc: "Memory a process gave back by an advice, and faults on it within the window.",
-        key: 4,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             ADVICE,
             columns! {
                 Int "ranges" "ranges given back";
@@ -423,7 +396,7 @@ pub(super) const TABLES: &[Table] = &[
         key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "period_ns" "CPU time a sample stands for, ns";
                 Int "cpus" "CPUs that gave samples";
@@ -439,10 +412,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "budget_part",
         doc: "Samples inside the fault path by what the kernel was doing.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "part" "the part's number: `part.position`";
                 Int "user" "of faults from user mode";
@@ -455,10 +428,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "loss",
         doc: "A loss counter that is not zero.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "loss" "`loss_kind.position`";
                 Int "total" "events lost since attach";
@@ -469,10 +442,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "vmstat",
         doc: "A counter of /proc/vmstat that moved.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "name" "its name: `string.id`";
                 Int "increment" "what was added";
@@ -482,10 +455,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "level",
         doc: "A level of /proc/meminfo at the end of the interval.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "position" "its place in the list `interval.levels`";
                 Int "bytes" "the level, bytes";
@@ -495,10 +468,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "program_run",
         doc: "Runs of a program of the recorder; no row where all are zero.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "position" "its place in the list `interval.programs`";
                 Int "run_ns" "run time, ns";
@@ -510,10 +483,10 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "map_fill",
         doc: "Entries of a BPF map that is not empty.",
-        key: 2,
+        key: 1,
         place: 1,
         groups: &[
-            INTERVAL,
+            ROW,
             columns! {
                 Int "position" "its place in the list `interval.maps`";
                 Int "entries" "entries in use";
