@@ -5,14 +5,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use faultscope::bpf::object;
-use faultscope::cli::{Cli, ColorWhen, Command, DoctorArgs, RecordArgs, TopArgs};
+use faultscope::cli::{
+    Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs, TopArgs,
+};
 use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, From, Top};
-use faultscope::commands::{consult_kernel, cost, doctor};
+use faultscope::commands::{consult_kernel, cost, doctor, import};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
+use faultscope::workload::Defaults;
 
 /// Status of `record` with a command for an error of our own.
 const OWN_ERROR: u8 = 125;
@@ -20,6 +23,7 @@ const OWN_ERROR: u8 = 125;
 fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
+        Command::Import(args) => run_import(args),
         Command::Top(args) => run_top(*args),
         Command::Record(args) => return run_record(*args),
     };
@@ -109,6 +113,32 @@ fn run_record(args: RecordArgs) -> ExitCode {
             }
         }
     }
+}
+
+fn run_import(args: ImportArgs) -> anyhow::Result<Exit> {
+    let options = import::Options {
+        files: args.files,
+        directory: args.output,
+        format: match args.format {
+            Choice::Auto => None,
+            Choice::Only(format) => Some(format),
+        },
+        rules: args.metrics,
+        labels: args.labels.into_iter().collect(),
+        defaults: Defaults {
+            name: args.name,
+            unit: args.unit,
+            direction: args.direction.map(Into::into),
+        },
+    };
+    let (mut input, mut out) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
+    import::run(
+        &options,
+        &mut input,
+        &mut import::save,
+        &mut out,
+        &mut io::stderr(),
+    )
 }
 
 fn run_top(args: TopArgs) -> anyhow::Result<Exit> {

@@ -4,12 +4,14 @@
 
 mod doctor;
 mod format;
+mod import;
 mod record;
 #[cfg(test)]
 mod tests;
 mod top;
 
 pub use doctor::DoctorArgs;
+pub use import::{Choice, ImportArgs};
 pub use record::RecordArgs;
 pub use top::{ColorWhen, TopArgs};
 
@@ -44,6 +46,9 @@ pub enum Command {
     /// Shows what this kernel and this process allow, what is lost, and the exact fix.
     #[command(after_help = doctor::EXIT_CODES)]
     Doctor(DoctorArgs),
+    /// Turns results that a workload printed into runs that compare can read.
+    #[command(after_help = import::EXIT_CODES)]
+    Import(ImportArgs),
     /// Shows faults, lock waits and LRU activity as they happen.
     #[command(after_help = EXIT_CODES)]
     Top(Box<TopArgs>),

@@ -93,7 +93,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_seconds(text, "the duration", MAX_DURATION)
 }
 
-fn parse_label(text: &str) -> Result<(String, String), String> {
+pub(super) fn parse_label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.to_owned()))

@@ -162,6 +162,60 @@ fn doctor_takes_its_switches() {
     );
 }
 
+fn import(args: &[&str]) -> Result<ImportArgs, clap::Error> {
+    let line = ["faultscope", "import"]
+        .into_iter()
+        .chain(args.iter().copied());
+    match Cli::try_parse_from(line)?.command {
+        Command::Import(args) => Ok(args),
+        _ => panic!("\"import\" was asked for"),
+    }
+}
+
+#[test]
+fn import_takes_its_options() {
+    let args = import(&[
+        "-",
+        "a.txt",
+        "-o",
+        "runs",
+        "--format",
+        "pft",
+        "--metric",
+        "tps:1/s:higher=tps: ([0-9]+)",
+        "--label",
+        "kernel=6.12=rc1",
+        "--unit",
+        "1/s",
+        "--direction",
+        "lower",
+    ])
+    .expect("documented");
+    assert_eq!(args.files.len(), 2);
+    assert_eq!(args.format, Choice::Only(crate::workload::Format::Pft));
+    assert_eq!(args.labels, [("kernel".to_owned(), "6.12=rc1".to_owned())]);
+    assert_eq!(
+        (args.metrics[0].name(), args.direction.is_some()),
+        ("tps", true)
+    );
+    assert_eq!(
+        import(&["x"]).expect("one file is enough").format,
+        Choice::Auto
+    );
+    for (wrong, phrase) in [
+        (&["x", "--format", "xml"], "there is no format \"xml\""),
+        (&["x", "--metric", "tps"], "has no \"=\""),
+        (&["x", "--label", "a"], "is no KEY=VALUE"),
+    ] {
+        let error = import(wrong).expect_err("refused");
+        assert!(
+            error.exit_code() == 2 && error.to_string().contains(phrase),
+            "{error}"
+        );
+    }
+    assert!(import(&[]).is_err());
+}
+
 #[test]
 fn help_tells_the_exit_codes() {
     for name in ["doctor", "top"] {

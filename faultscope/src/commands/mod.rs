@@ -2,6 +2,7 @@
 
 pub mod cost;
 pub mod doctor;
+pub mod import;
 mod live;
 mod player;
 pub mod record;

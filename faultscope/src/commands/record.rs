@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+pub(super) use describe::identity;
+
 use super::session::Options;
 use crate::error::Failure;
 use crate::host::clock;
@@ -69,7 +71,7 @@ pub fn run(record: &Record) -> anyhow::Result<u8> {
             .into());
         }
     }
-    let series = describe::identity().context("drawing an identity for the runs")?;
+    let series = identity().context("drawing an identity for the runs")?;
     let mut status = 0;
     for (n, item) in items.iter().enumerate() {
         let outcome = one::run(record, item, &series, &mut signals)?;

@@ -15,7 +15,7 @@ pub struct Run {
     pub kernel: String,
     /// State of multi-generational LRU in the words of the host facts.
     pub mglru: String,
-    /// First reading, ns since the Unix epoch.
+    /// First reading, ns since the Unix epoch; 0 if it is not known, as of imported text.
     pub start_real_ns: u64,
     /// First reading, monotonic ns.
     pub start_mono_ns: u64,

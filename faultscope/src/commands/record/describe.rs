@@ -48,7 +48,7 @@ pub(super) fn environment() -> Vec<(String, String)> {
 }
 
 /// 32 hexadecimal digits nobody else has.
-pub(super) fn identity() -> io::Result<String> {
+pub(in crate::commands) fn identity() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     // SAFETY: a buffer of this length.
     let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
