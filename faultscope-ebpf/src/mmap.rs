@@ -1,6 +1,6 @@
 //! mmap_lock: takes, holds and the taker of each.
 //!
-//! Attached while they are shown; `taken` counts acquisitions all the time.
+//! `taken` counts acquisitions, and is attached whenever these are.
 //! Everything dear is done before the lock is had or, in one look-up, when it
 //! is given back; an acquisition is in the taker table once it was given back.
 

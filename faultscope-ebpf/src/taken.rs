@@ -1,5 +1,5 @@
-//! mmap_lock acquisitions, counted: attached always, so with as little as counts
-//! them. Takes, holds and takers are in `mmap`.
+//! mmap_lock acquisitions, counted, with as little as counts them. Takes, holds and
+//! takers are in `mmap`.
 //!
 //! The lock is held meanwhile, and others wait: no clock, no call chain.
 

@@ -144,7 +144,14 @@ fn sets(plan: &Plan) -> Vec<(&'static str, Vec<&'static Probe>)> {
         ("budget", among(&[Set::Budget])),
         (
             "all",
-            among(&[Set::Core, Set::Mmap, Set::Lru, Set::Rss, Set::Madvise]),
+            among(&[
+                Set::Core,
+                Set::Taken,
+                Set::Mmap,
+                Set::Lru,
+                Set::Rss,
+                Set::Madvise,
+            ]),
         ),
     ];
     // A kernel without the system-call tracepoints has an empty set, whose effect would be noise.

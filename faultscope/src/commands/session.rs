@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::filter::Filter;
-use self::shown::{Shown, named_sets};
+use self::shown::{Shown, named_sets, with_needs};
 use self::start::{Start, attach_plan, learn, release_memory, threads_now};
 use super::consult_kernel;
 use super::spinlocks::Spinlocks;
@@ -99,9 +99,7 @@ impl Session {
             .map(|h| CgroupPaths::new(root, h));
         let filter = Filter::resolve(root, options, cgroups.as_ref())?;
         let request = Request {
-            sets: named_sets(&options.named)
-                .chain([Set::Core, Set::Learn])
-                .collect(),
+            sets: with_needs(named_sets(&options.named).chain([Set::Core, Set::Learn])),
             named: options.named.clone(),
             forbidden: options.forbidden.clone(),
             refused: BTreeMap::new(),
@@ -172,10 +170,8 @@ impl Session {
 
     fn measure_also(&mut self, shown: &Shown) {
         let sets = shown.sets.iter().copied();
-        let wanted: BTreeSet<Set> = sets
-            .chain(named_sets(&self.request.named))
-            .chain([Set::Core])
-            .collect();
+        let named = named_sets(&self.request.named);
+        let wanted = with_needs(sets.chain(named).chain([Set::Core]));
         if wanted != self.request.sets {
             let mut request = Request {
                 sets: wanted.clone(),

@@ -9,6 +9,8 @@
 pub enum Set {
     /// Always.
     Core,
+    /// While a view or recording shows how often mmap locks are taken.
+    Taken,
     /// While a view or recording shows how long mmap locks take to have and are held, and by whom.
     Mmap,
     /// While a view or recording shows LRU movement.
@@ -39,8 +41,9 @@ pub enum Set {
 
 impl Set {
     /// Every set.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Core,
+        Self::Taken,
         Self::Mmap,
         Self::Lru,
         Self::Rss,
@@ -55,6 +58,20 @@ impl Set {
         Self::Workload,
         Self::Learn,
     ];
+
+    /// Sets whose programs this one relies on.
+    #[must_use]
+    pub const fn needs(self) -> &'static [Self] {
+        match self {
+            // The CPU that had the lock before is noted by the program that counts.
+            Self::Mmap => &[Self::Taken],
+            // Holders are found among the holds that are being paired.
+            Self::Blocked => &[Self::Taken, Self::Mmap],
+            // Ranges are kept by the programs that count the calls.
+            Self::Refaults => &[Self::Madvise],
+            _ => &[],
+        }
+    }
 }
 
 /// A perf software event of `include/uapi/linux/perf_event.h`.
@@ -137,7 +154,7 @@ pub enum Cost {
     Rare,
     /// At every page fault, with the thread's row: at most 25 ns above an empty program.
     Fault,
-    /// At every acquisition of an mmap_lock, with the thread's row: mmap calls rather than faults, since per-VMA locks.
+    /// At every attempt to take an mmap_lock and every downgrade, under the lock, with the thread's row.
     Taken,
     /// At every acquisition or region, with the two clock reads of its beginning and end.
     Acquisition,
@@ -440,9 +457,9 @@ probes! {
     fault_major: "major_faults" Core "major faults" 0, Attach::Software(SoftwareEvent::MajorFaults), Fault, ROW,
         SCOPES, "", "Counts faults that waited for a page to be read.";
 
-    mmap_taken: "mmap_lock" Core "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Taken, ROW,
+    mmap_taken: "mmap_lock" Taken "mmap_lock" NEW_MMAP, tp("mmap_lock_acquire_returned", &[3]), Taken, ROW,
         TAKEN, "", "Counts acquisitions, failures and downgrades of mmap locks.";
-    mmap_taken_memcg: "mmap_lock" Core "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]), Taken,
+    mmap_taken_memcg: "mmap_lock" Taken "mmap_lock" MEMCG_PATH, tp("mmap_lock_acquire_returned", &[4]), Taken,
         ROW, TAKEN, "", "Counts acquisitions of mmap locks, for the prototype with a cgroup path.";
     mmap_released: "mmap_lock_hold" Mmap "mmap_lock holds" NEW_MMAP, tp("mmap_lock_released", &[2]), Acquisition,
         ROW_AND_RWSEM, MMAP, "", "Ends a hold of an mmap_lock.";

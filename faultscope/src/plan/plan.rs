@@ -15,7 +15,7 @@ const IDENTITY: [&str; 3] = ["task_exit", "task_exec", "task_rename"];
 /// What a command wants attached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Sets beside [`Set::Core`], which is always wanted.
+    /// Sets beside [`Set::Core`], which is always wanted; what they need comes with them.
     pub sets: BTreeSet<Set>,
     /// Programs the user named; wanted whatever their set.
     pub named: BTreeSet<String>,
@@ -42,7 +42,9 @@ impl Request {
     }
 
     fn wants(&self, probe: &Probe) -> bool {
-        let is_in_use = probe.set == Set::Core || self.sets.contains(&probe.set);
+        let is_in_use = probe.set == Set::Core
+            || self.sets.contains(&probe.set)
+            || self.sets.iter().any(|set| set.needs().contains(&probe.set));
         self.named.contains(probe.program) || is_in_use
     }
 }

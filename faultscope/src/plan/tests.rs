@@ -118,11 +118,23 @@ fn core_set_in_attach_order() {
             "fault_user",
             "fault_kernel",
             "fault_major",
-            "mmap_taken",
             "contention_end",
             "contention_begin"
         ]
     );
+}
+
+#[test]
+fn a_set_brings_what_it_needs() {
+    let request = Request {
+        sets: [Set::Blocked].into(),
+        ..Request::core()
+    };
+    let plan = plan(&newest(), &request);
+    for program in ["blocked_begin", "mmap_start", "mmap_released", "mmap_taken"] {
+        assert!(plan.has(program), "{program}");
+    }
+    assert!(!plan.has("sys_enter"));
 }
 
 #[test]
@@ -597,7 +609,8 @@ proptest! {
             for required in entry.required {
                 prop_assert!(facts.values.contains_key(required));
             }
-            prop_assert!(entry.set == Set::Core || request.sets.contains(&entry.set));
+            let is_needed = request.sets.iter().any(|set| *set == entry.set || set.needs().contains(&entry.set));
+            prop_assert!(entry.set == Set::Core || is_needed, "{}", entry.program);
         }
         for entry in PROBES {
             let listed = made.omissions.iter().filter(|left| left.program == Some(entry.program)).count();

@@ -74,6 +74,7 @@ impl Rig {
             &Request {
                 sets: [
                     Set::Core,
+                    Set::Taken,
                     Set::Mmap,
                     Set::Lru,
                     Set::Rss,

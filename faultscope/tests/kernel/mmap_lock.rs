@@ -181,6 +181,7 @@ fn acquisitions_are_exact_without_the_programs_that_pair_them() {
     let mut child = Child::start("map and unmap", &[CALLS]);
     let pid = child.pid();
     let mut session = support::session(&[pid]);
+    session.show(TableId::Cpus);
     for (what, downgraded) in [
         ("mmap", 0),
         ("mprotect", 0),
@@ -262,6 +263,7 @@ fn pairing_comes_and_goes_under_load() {
     let mut child = Child::start("map and unmap on", &[]);
     let pid = child.pid();
     let mut session = support::session(&[pid]);
+    session.show(TableId::Cpus);
     tick(&mut session);
     child.go();
     let (mut sum, mut hold_max_ns, mut holds) = (Counters::default(), 0, 0);
@@ -282,7 +284,7 @@ fn pairing_comes_and_goes_under_load() {
         session.show(TableId::LockHolders);
         std::thread::sleep(Duration::from_millis(50));
         add(&tick(&mut session));
-        session.show(TableId::Overview);
+        session.show(TableId::Cpus);
         longest = longest.max(began.elapsed());
         std::thread::sleep(2 * longest);
         add(&tick(&mut session));

@@ -7,8 +7,9 @@ use crate::plan::{self, Set};
 
 /// Views that show what the set of LRU programs counts.
 const LRU_VIEWS: &str = "LRU or CPUs";
-/// Views that show takes and holds of mmap_lock.
+/// Views that show takes and holds of mmap_lock; acquisitions are shown with the CPUs too.
 const MMAP_VIEWS: &str = "holders, blocked, processes, threads, cgroups, spaces or findings";
+const TAKEN_VIEWS: &str = "CPUs, holders, processes, threads or cgroups";
 const EXACT_HOLDS_BY_NAME: &str = "attached only by name, with \"--probe hold_release\" (\"hold_release_rt\" on \
      PREEMPT_RT): its programs run at every release of a spinlock";
 
@@ -65,25 +66,23 @@ impl Shown {
 /// Sets whose signals a table shows.
 fn sets(table: TableId) -> &'static [Set] {
     match table {
-        TableId::Cpus | TableId::Lru => &[Set::Lru, Set::Rss],
+        TableId::Cpus => &[Set::Taken, Set::Lru, Set::Rss],
+        TableId::Lru => &[Set::Lru, Set::Rss],
         TableId::Processes | TableId::Threads | TableId::Cgroups | TableId::AddressSpaces => {
             &[Set::Mmap, Set::Rss]
         }
         TableId::Madvise => &[Set::Madvise],
-        // Ranges are kept by the programs that count the calls.
-        TableId::Refaults => &[Set::Madvise, Set::Refaults],
+        TableId::Refaults => &[Set::Refaults],
         TableId::LruHolds => &[Set::Holds],
         TableId::FaultKinds
         | TableId::FaultLatency
         | TableId::FaultProcesses
         | TableId::FaultCpus => &[Set::Latency],
         TableId::LockHolders => &[Set::Mmap],
-        // Holders are found among the holds that are being paired.
-        TableId::LockBlocked => &[Set::Mmap, Set::Blocked],
+        TableId::LockBlocked => &[Set::Blocked],
         TableId::Budget => &[Set::Budget],
         // Whatever a rule looks at.
         TableId::Findings => &[
-            Set::Mmap,
             Set::Blocked,
             Set::Latency,
             Set::Lru,
@@ -100,16 +99,20 @@ pub(super) fn named_sets(named: &BTreeSet<String>) -> impl Iterator<Item = Set> 
     named
         .iter()
         .filter_map(|name| plan::probe(name))
-        .flat_map(|probe| match probe.set {
-            Set::Refaults => vec![Set::Madvise, Set::Refaults],
-            Set::Blocked => vec![Set::Mmap, Set::Blocked],
-            set => vec![set],
-        })
+        .map(|probe| probe.set)
+}
+
+/// The sets and those they need.
+pub(super) fn with_needs(sets: impl IntoIterator<Item = Set>) -> BTreeSet<Set> {
+    sets.into_iter()
+        .flat_map(|set| set.needs().iter().copied().chain([set]))
+        .collect()
 }
 
 /// Adds the signals of sets that were not attached for the whole interval.
 pub(super) fn add_unattached(whole: &BTreeSet<Set>, missing: &mut Vec<Missing>) {
     for (set, signal, view) in [
+        (Set::Taken, "mmap_lock", TAKEN_VIEWS),
         (Set::Mmap, "mmap_lock_hold", MMAP_VIEWS),
         (Set::Lru, "lru", LRU_VIEWS),
         (Set::Lru, "mark_accessed", LRU_VIEWS),
@@ -151,23 +154,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_takes_and_holds_attaches_what_measures_them() {
+    fn a_table_of_acquisitions_or_holds_attaches_what_measures_them() {
         for table in TableId::ALL {
-            let mut fields = table.fields().iter();
-            let is_shown = fields.any(|field| field.signal == "mmap_lock_hold");
-            assert_eq!(
-                sets(*table).contains(&Set::Mmap),
-                is_shown || matches!(table, TableId::LockBlocked | TableId::Findings),
-                "{table:?}"
+            let attached = with_needs(sets(*table).iter().copied());
+            for (signal, set) in [("mmap_lock", Set::Taken), ("mmap_lock_hold", Set::Mmap)] {
+                let mut fields = table.fields().iter();
+                let is_shown = fields.any(|field| field.signal == signal);
+                assert!(!is_shown || attached.contains(&set), "{table:?} {signal}");
+            }
+            let is_light = matches!(
+                table,
+                TableId::Overview | TableId::Locks | TableId::FaultKinds
             );
+            assert!(!is_light || !attached.contains(&Set::Taken), "{table:?}");
         }
     }
 
     #[test]
     fn a_named_program_brings_the_sets_it_relies_on() {
-        let named = BTreeSet::from(["blocked_begin".to_owned(), "mmap_start".to_owned()]);
-        let sets: BTreeSet<Set> = named_sets(&named).collect();
-        assert_eq!(sets, BTreeSet::from([Set::Mmap, Set::Blocked]));
+        let named = BTreeSet::from(["blocked_begin".to_owned()]);
+        let sets = with_needs(named_sets(&named));
+        assert_eq!(sets, [Set::Taken, Set::Mmap, Set::Blocked].into());
     }
 
     #[test]

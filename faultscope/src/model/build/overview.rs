@@ -135,13 +135,8 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             "mmap_lock acquisitions",
             given(context, "mmap_lock", taken),
             "/s",
-            format!("{} for write", total[Scope::MmapTaken(1)]),
-        ),
-        row(
-            "mmap_lock held",
-            given(context, "mmap_lock_hold", held),
-            "ns/s",
-            reason(context, "mmap_lock_hold").unwrap_or_default(),
+            reason(context, "mmap_lock")
+                .unwrap_or_else(|| format!("{} for write", total[Scope::MmapTaken(1)])),
         ),
         row(
             "refaults (workingset)",
@@ -150,6 +145,14 @@ fn machine_rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             "vmstat".into(),
         ),
     ];
+    if reason(context, "mmap_lock_hold").is_none() {
+        rows.push(row(
+            "mmap_lock held",
+            Value::Count(held),
+            "ns/s",
+            String::new(),
+        ));
+    }
     if let Some((some, _)) = delta.memory_pressure_ns {
         rows.push(row(
             "memory pressure, some",
