@@ -62,6 +62,16 @@ const PACKAGES: &[Package] = &[
         why: "the user space of those guests",
         provides: &["busybox"],
     },
+    Package {
+        name: "sqlite3",
+        why: "the tests ask recordings what docs/recording-format.md says they answer",
+        provides: &["sqlite3"],
+    },
+    Package {
+        name: "python3-pandas",
+        why: "the same from pandas and from Python's own sqlite3",
+        provides: &["/usr/bin/python3"],
+    },
 ];
 
 /// What only `bench overhead` needs: the peers it measures faultscope against.

@@ -3,6 +3,7 @@
 mod fixture;
 mod hostile;
 mod kill;
+mod queries;
 mod roundtrip;
 mod size;
 

@@ -1,5 +1,7 @@
 //! Files that no recorder wrote: an error in clear words or the right numbers, no panic.
 
+#![expect(clippy::print_stdout, reason = "a test says what it met")]
+
 use super::{
     Scratch,
     fixture::{Random, end, interval, metrics, run},
@@ -59,9 +61,9 @@ fn read_all(path: &Path, wrote: &[Interval]) -> Option<usize> {
     assert_eq!(recording.run(), &expected);
     assert_eq!(recording.metrics(), metrics());
     let mut refused = 0;
-    for index in 0..recording.len() {
+    for (index, wrote) in wrote.iter().enumerate().take(recording.len()) {
         match recording.interval(index) {
-            Ok(interval) => assert_eq!(interval, wrote[index], "interval {index}"),
+            Ok(interval) => assert_eq!(&interval, wrote, "interval {index}"),
             Err(error) => {
                 assert!(!error.to_string().chars().any(is_unsafe), "{error}");
                 refused += 1;

@@ -1,5 +1,7 @@
 //! Recorders that are killed, disks that are full, directories that cannot be written.
 
+#![expect(clippy::print_stdout, reason = "a test says what it met")]
+
 use super::{
     Scratch,
     fixture::{Random, end, interval, run},

@@ -1,5 +1,7 @@
 //! How many bytes an interval takes on disk.
 
+#![expect(clippy::print_stdout, reason = "a test says what it met")]
+
 use super::{
     Scratch,
     fixture::{Random, end, run},
@@ -81,7 +83,7 @@ fn passes(r: &mut Random) -> Passes {
 }
 
 /// The second `t` of a busy server.
-fn second(t: u64) -> Interval {
+pub(super) fn second(t: u64) -> Interval {
     let r = &mut Random(t);
     let mut d = Delta {
         t_mono_ns: 3_600_000_000_000 + t * 1_000_000_000 + r.below(1_000_000),
