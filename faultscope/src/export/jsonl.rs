@@ -67,7 +67,7 @@ pub(super) fn write(out: &mut dyn Write, model: &Model, selection: &Selection) -
     out.write_all(b"\n")
 }
 
-struct Losses<'a>(&'a [Lost]);
+pub(super) struct Losses<'a>(pub(super) &'a [Lost]);
 
 #[derive(Serialize)]
 struct Loss {
@@ -88,13 +88,13 @@ impl Serialize for Losses<'_> {
 }
 
 #[derive(Serialize)]
-struct Reason<'a> {
+pub(super) struct Reason<'a> {
     signal: &'a str,
     reason: &'a str,
 }
 
 impl<'a> Reason<'a> {
-    fn new(m: &'a Missing) -> Self {
+    pub(super) fn new(m: &'a Missing) -> Self {
         Self {
             signal: &m.signal,
             reason: &m.reason,
@@ -151,7 +151,7 @@ impl<'a> Head<'a> {
     }
 }
 
-struct Found<'a>(&'a Finding);
+pub(super) struct Found<'a>(pub(super) &'a Finding);
 
 impl Serialize for Found<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -188,10 +188,10 @@ fn cell<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M:
     }
 }
 
-struct Cells<'a> {
-    fields: &'static [&'static Field],
-    row: &'a Row,
-    interval_secs: f64,
+pub(super) struct Cells<'a> {
+    pub(super) fields: &'static [&'static Field],
+    pub(super) row: &'a Row,
+    pub(super) interval_secs: f64,
 }
 
 impl Serialize for Cells<'_> {

@@ -6,6 +6,7 @@
 
 mod csv;
 mod jsonl;
+pub mod report;
 mod text;
 
 use crate::model::{Model, Table, TableId};

@@ -162,8 +162,12 @@ fn work(model: &Model, metrics: &[Metric], is_part: bool) -> Option<Figure> {
     }
     let faults = model.delta().total().faults();
     let (metric, id) = WORK.iter().find_map(|(name, id)| {
-        let metric = metrics.iter().find(|m| m.name == *name && m.value >= 1.0)?;
-        Some((metric, *id))
+        let mut of_name = metrics.iter().filter(|m| m.name == *name && m.value >= 1.0);
+        // Of several configurations none stands for the run.
+        match (of_name.next(), of_name.next()) {
+            (Some(metric), None) => Some((metric, *id)),
+            _ => None,
+        }
     })?;
     let one = metric.name.trim_end_matches('s');
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]

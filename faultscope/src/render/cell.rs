@@ -44,6 +44,12 @@ pub fn format_cell(field: &Field, value: &Value, interval_secs: f64) -> String {
             }
         };
     }
+    format_total(field, value)
+}
+
+/// A cell as it is: the increment of a counter, not its rate.
+#[must_use]
+pub fn format_total(field: &Field, value: &Value) -> String {
     match (value, value.number()) {
         (Value::Text(t), _) => scrub(t).into_owned(),
         // Ids and CPU numbers are read digit by digit.
@@ -189,6 +195,10 @@ mod tests {
         assert_eq!(
             format_cell(&field::PID, &Value::Count(4_194_304), two),
             "4194304"
+        );
+        assert_eq!(
+            format_total(&field::WAIT_NS, &Value::Count(6_400_000)),
+            "6.40ms"
         );
         assert_eq!(format_cell(&field::SHARE, &Value::Real(0.5), two), "50%");
         assert_eq!(

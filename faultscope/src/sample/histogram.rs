@@ -1,6 +1,6 @@
 //! Log-linear histograms of durations: add, quantile.
 
-use faultscope_common::latency::{BUCKETS, lower_bound};
+pub use faultscope_common::latency::{BUCKETS, lower_bound};
 
 /// Counts by bucket of `faultscope_common::latency`.
 #[derive(Debug, Clone, PartialEq, Eq)]

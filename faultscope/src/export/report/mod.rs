@@ -1,0 +1,92 @@
+//! A report of a whole recording, or of a part of it.
+//!
+//! [`Document`] is what people read, whatever the format: its text is made once.
+//! JSON has the numbers behind it. Everything comes from the tables of one model.
+
+mod document;
+mod escape;
+mod gather;
+mod html;
+mod json;
+mod md;
+mod plots;
+pub mod stacks;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::model::{Model, TableId};
+use crate::sample::{merge::Merged, run::Run, series::Series};
+use crate::workload::Metric;
+use document::Document;
+pub use gather::{Beside, Gather};
+pub use stacks::Of;
+use std::io::{self, Write};
+
+/// Bins of the plots: a few pixels each on a wide screen.
+pub const BINS: usize = 160;
+
+/// What a report is made of.
+#[derive(Debug)]
+pub struct Report {
+    /// Name of the file, as the user wrote it.
+    pub file: String,
+    /// The run.
+    pub run: Run,
+    /// What the workload said of itself.
+    pub metrics: Vec<Metric>,
+    /// What it said and could not be taken, a sentence each.
+    pub refused: Vec<String>,
+    /// The intervals as one; its increments are the model's.
+    pub merged: Merged,
+    /// The model of it.
+    pub model: Model,
+    /// The intervals over time.
+    pub series: Series,
+    /// The part of the run that is reported.
+    pub range: Range,
+    /// Tables asked for; empty for all that a report has.
+    pub tables: Vec<TableId>,
+    /// Rows of a table at most.
+    pub top: Option<usize>,
+}
+
+/// The part of a run that is reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Beginning after the run's first reading, ns.
+    pub from_ns: u64,
+    /// End after it, ns.
+    pub to_ns: u64,
+    /// Whether intervals of the run were left out because the user asked for it.
+    pub is_part: bool,
+}
+
+/// Formats of a report of all tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Aligned text.
+    Text,
+    /// Markdown.
+    Md,
+    /// One page.
+    Html,
+    /// One JSON document.
+    Json,
+}
+
+impl Report {
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// Whatever `out` reports.
+    pub fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        match layout {
+            Layout::Text => text::write(out, &Document::new(self)),
+            Layout::Md => md::write(out, &Document::new(self)),
+            Layout::Html => html::write(out, self, &Document::new(self)),
+            Layout::Json => json::write(out, self),
+        }
+        .and_then(|()| out.flush())
+    }
+}
