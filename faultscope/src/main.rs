@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use faultscope::bpf::object;
 use faultscope::cli::{
-    Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs, TopArgs,
+    Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs, ReportArgs, TopArgs,
 };
 use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, From, Top};
-use faultscope::commands::{consult_kernel, cost, doctor, import};
+use faultscope::commands::{consult_kernel, cost, doctor, import, report};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Doctor(args) => run_doctor(&args),
         Command::Import(args) => run_import(args),
+        Command::Report(args) => run_report(args),
         Command::Top(args) => run_top(*args),
         Command::Record(args) => return run_record(*args),
     };
@@ -139,6 +140,11 @@ fn run_import(args: ImportArgs) -> anyhow::Result<Exit> {
         &mut out,
         &mut io::stderr(),
     )
+}
+
+fn run_report(args: ReportArgs) -> anyhow::Result<Exit> {
+    let request = args.request().map_err(Failure::Usage)?;
+    report::run(&request, &mut BufWriter::new(io::stdout().lock()))
 }
 
 fn run_top(args: TopArgs) -> anyhow::Result<Exit> {

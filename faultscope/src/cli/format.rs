@@ -22,3 +22,16 @@ pub(super) fn parse_top(name: &str) -> Result<Format, String> {
         )),
     }
 }
+
+/// Parses the format of `report`, which writes all there are.
+///
+/// # Errors
+/// A sentence with the formats.
+pub(super) fn parse_report(name: &str) -> Result<Format, String> {
+    name.parse().map_err(|_| {
+        format!(
+            "there is no format \"{name}\"; report writes {}",
+            choice(&Format::ALL.map(Format::id))
+        )
+    })
+}

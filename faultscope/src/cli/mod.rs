@@ -6,6 +6,7 @@ mod doctor;
 mod format;
 mod import;
 mod record;
+mod report;
 #[cfg(test)]
 mod tests;
 mod top;
@@ -13,6 +14,7 @@ mod top;
 pub use doctor::DoctorArgs;
 pub use import::{Choice, ImportArgs};
 pub use record::RecordArgs;
+pub use report::ReportArgs;
 pub use top::{ColorWhen, TopArgs};
 
 use clap::{Parser, Subcommand};
@@ -49,6 +51,9 @@ pub enum Command {
     /// Turns results that a workload printed into runs that compare can read.
     #[command(after_help = import::EXIT_CODES)]
     Import(ImportArgs),
+    /// Prints what a recording holds, or a part of it.
+    #[command(after_help = report::EXIT_CODES)]
+    Report(ReportArgs),
     /// Shows faults, lock waits and LRU activity as they happen.
     #[command(after_help = EXIT_CODES)]
     Top(Box<TopArgs>),

@@ -337,3 +337,47 @@ fn options_of_a_command_need_one() {
         assert!(record(wrong).is_err(), "{wrong:?}");
     }
 }
+
+fn report(args: &[&str]) -> Result<crate::commands::report::Request, String> {
+    let line = ["faultscope", "report", "run.fsc"]
+        .into_iter()
+        .chain(args.iter().copied());
+    match Cli::try_parse_from(line) {
+        Ok(cli) => match cli.command {
+            Command::Report(args) => args.request(),
+            _ => panic!("\"report\" was asked for"),
+        },
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn report_writes_every_format_and_says_what_does_not_go_together() {
+    for format in Format::ALL.map(Format::id) {
+        let line = ["--format", format, "--view", "locks"];
+        let is_stacks = ["folded", "flamegraph"].contains(&format);
+        assert_eq!(report(&line).is_ok(), !is_stacks, "{format}");
+        assert!(
+            report(&["--format", format, "--of", "hold"]).is_ok() == is_stacks,
+            "{format}"
+        );
+    }
+    for (line, part) in [
+        (&["--format", "csv"][..], "holds one table"),
+        (
+            &["--format", "csv", "--view", "locks", "--view", "sites"],
+            "once",
+        ),
+        (&["--format", "xml"], "there is no format \"xml\""),
+        (&["--view", "nothing"], "there is no view"),
+        (&["--of", "wait"], "--format folded"),
+        (&["--format", "folded", "--of", "x"], "wait, hold or fault"),
+        (&["--from", "soon"], "seconds after the start"),
+        (&["--top", "0"], "1.."),
+    ] {
+        let error = report(line).expect_err("must be refused");
+        assert!(error.contains(part), "{line:?}: {error}");
+    }
+    let request = report(&["--from", "1.5", "--to", "12:03", "--top", "3"]).expect("documented");
+    assert_eq!((request.top, request.format), (Some(3), Format::Text));
+}

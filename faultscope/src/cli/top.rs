@@ -134,7 +134,7 @@ pub(super) fn parse_seconds(text: &str, what: &str, most: f64) -> Result<Duratio
     }
 }
 
-fn parse_view(name: &str) -> Result<TableId, String> {
+pub(super) fn parse_view(name: &str) -> Result<TableId, String> {
     TableId::parse(name)
         .or_else(|| {
             let view = View::ALL

@@ -7,6 +7,7 @@ mod live;
 mod player;
 pub mod record;
 mod replay;
+pub mod report;
 mod schedule;
 pub mod session;
 mod spinlocks;

@@ -13,6 +13,14 @@ pub fn format_rfc3339(t_real_ns: u64) -> String {
     format!("{:.9}", timestamp(t_real_ns))
 }
 
+/// ns since the Unix epoch of a date and time with its zone; `None` for other text
+/// and what lies before 1970.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<u64> {
+    let at: Timestamp = text.parse().ok()?;
+    u64::try_from(at.as_nanosecond()).ok()
+}
+
 /// Time of day, `12:03:07Z`.
 #[must_use]
 pub fn format_clock(t_real_ns: u64) -> String {
@@ -48,6 +56,8 @@ mod tests {
     fn instants_and_spans() {
         let t = 1_700_000_000_123_456_789;
         assert_eq!(format_rfc3339(t), "2023-11-14T22:13:20.123456789Z");
+        assert_eq!(parse_rfc3339(&format_rfc3339(t)), Some(t));
+        assert_eq!(parse_rfc3339("1969-12-31T23:59:59Z"), None);
         assert_eq!(format_clock(t), "22:13:20Z");
         assert_eq!(format_behind(42_900_000_000), "-00:42");
         assert_eq!(format_behind(3_725_000_000_000), "-1:02:05");

@@ -193,9 +193,12 @@ fn warnings(report: &Report) -> Vec<String> {
             scrub(&run.filter)
         ));
     }
-    for reason in &report.refused {
-        warnings.push(format!("a result was not taken: {}", scrub(reason)));
-    }
+    warnings.extend(
+        report
+            .warnings
+            .iter()
+            .map(|warning| scrub(warning).into_owned()),
+    );
     warnings
 }
 

@@ -29,8 +29,8 @@ pub struct Beside {
     pub run: Run,
     /// What the workload said of itself.
     pub metrics: Vec<Metric>,
-    /// What it said and could not be taken, a sentence each.
-    pub refused: Vec<String>,
+    /// Why to read on with care, beside what run and intervals tell: a sentence each.
+    pub warnings: Vec<String>,
     /// Whether intervals of the run were left out because the user asked for it.
     pub is_part: bool,
     /// Tables asked for; empty for all that a report has.
@@ -119,7 +119,7 @@ impl Gather {
             file: beside.file,
             run,
             metrics: beside.metrics,
-            refused: beside.refused,
+            warnings: beside.warnings,
             merged,
             model,
             series: self.series,

@@ -5,6 +5,8 @@
 
 mod document;
 mod escape;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod gather;
 mod html;
 mod json;
@@ -35,8 +37,8 @@ pub struct Report {
     pub run: Run,
     /// What the workload said of itself.
     pub metrics: Vec<Metric>,
-    /// What it said and could not be taken, a sentence each.
-    pub refused: Vec<String>,
+    /// Why to read on with care, beside what run and intervals tell: a sentence each.
+    pub warnings: Vec<String>,
     /// The intervals as one; its increments are the model's.
     pub merged: Merged,
     /// The model of it.
