@@ -18,6 +18,7 @@ mod time;
 pub use found::{Format, Found, Measurement, Refusal, RunSet, runs};
 pub use metric::{Direction, Metric, REPETITIONS, Work};
 pub use rule::MetricRule;
+pub use sysbench::settle_work;
 pub use table::Defaults;
 
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ use crate::name::scrub;
 use crate::run::{Child, Command, Drained, Inlets, Relay, Signals, wait_readable};
 use crate::sample::run::{End, RunFact, Workload};
 use crate::store::Writer;
-use crate::workload::results;
+use crate::workload::{results, settle_work};
 
 /// How a run ended.
 #[derive(Debug, Default)]
@@ -377,7 +377,8 @@ impl Recording {
 
     /// What the command says of itself.
     fn write_results(&mut self, record: &Record, workload: &Workload) {
-        let (metrics, reasons) = results(&workload.output.text, &record.metrics);
+        let (mut metrics, reasons) = results(&workload.output.text, &record.metrics);
+        settle_work(&workload.argv, &mut metrics);
         for reason in reasons {
             say(&format!("a result was not taken: {reason}"));
         }

@@ -5,8 +5,10 @@
 //! not), so counts and times are left out there.
 
 mod block;
+mod command;
 
 use block::{Block, Rated};
+pub use command::settle_work;
 
 use super::found::{Format, Found, Measurement, Outcome, Refusal};
 use super::metric::{Direction, Metric, Work};

@@ -434,3 +434,59 @@ Test execution summary:
 ";
     assert_value(only(&found(files), "events/s"), 5000.0);
 }
+
+#[test]
+fn the_command_line_tells_what_ended_the_run() {
+    let settle = |line: &str, text: &str| {
+        let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let (mut metrics, _) = results(text, &[]);
+        settle_work(&argv, &mut metrics);
+        let named = |name: &str| {
+            metrics
+                .iter()
+                .find(|m| m.name == name)
+                .expect("is there")
+                .clone()
+        };
+        (named("transactions/s").work, named("total time").direction)
+    };
+    for (line, work) in [
+        ("sysbench oltp_read_write --time=10 run", Some(Work::Timed)),
+        (
+            "/usr/bin/sysbench oltp_read_write --time=10 --events=0 run",
+            Some(Work::Timed),
+        ),
+        (
+            "sysbench --max-time=60 --max-requests=0 run",
+            Some(Work::Timed),
+        ),
+        (
+            "sysbench oltp_read_write --time=0 --events=6000 run",
+            Some(Work::Fixed),
+        ),
+        (
+            "sysbench oltp_read_write --time=60 --events=6000 run",
+            Some(Work::Fixed),
+        ),
+        (
+            "sysbench oltp_read_write --time=10 --events=9000 run",
+            Some(Work::Timed),
+        ),
+        (
+            "sysbench --time=10 --time=0 --events=6000 run",
+            Some(Work::Fixed),
+        ),
+        ("sysbench oltp_read_write run", None),
+        ("sysbench --time=0 run", None),
+        ("sh -c sysbench --time=10 run", None),
+        ("", None),
+    ] {
+        let (found, direction) = settle(line, OLTP);
+        assert_eq!(found, work, "{line}");
+        assert_eq!(
+            direction,
+            (work == Some(Work::Fixed)).then_some(Direction::Lower),
+            "{line}"
+        );
+    }
+}
