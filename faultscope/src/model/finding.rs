@@ -151,8 +151,8 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "outside_reader_holds_mmap_lock",
         title: "an outside reader holds mmap_lock",
-        threshold: "A process held the mmap_lock of another one for read at least 10 times, 1 % of the time or more, in read, \
-                    pread64, process_vm_readv, ptrace, process_madvise, move_pages or their kin.",
+        threshold: "A process, or several of one name, held the mmap_lock of another one for read at least 10 times, 1 % of \
+                    the time or more, in read, pread64, process_vm_readv, ptrace, process_madvise, move_pages or their kin.",
         reason: "That is how /proc/PID/smaps and its like are read; writers, and the faults behind them, wait for it.",
         needs: "`mmap_lock_hold`",
         next: "faultscope top --view holders",

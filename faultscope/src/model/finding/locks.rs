@@ -6,7 +6,7 @@ use crate::sample::blocked::Held;
 use crate::sample::counters::{LRU_LOCK, MMAP_LOCK};
 use crate::sample::delta::LockId;
 use crate::units::{format_ns, format_si};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// "System call" of a fault from user mode, as in `TakerId`.
 const FAULT: i32 = -1;
@@ -222,29 +222,46 @@ const OUTSIDE: [i32; 14] = [
 /// Fewest holds of an outside reader: a small /proc file takes a few.
 const FEWEST_HOLDS: u64 = 10;
 
+/// Processes of one name that hold the same lock in the same call.
+#[derive(Default)]
+struct Reader {
+    hold_ns: u64,
+    holds: u64,
+    tgids: BTreeSet<u32>,
+}
+
 /// A process holds another's mmap_lock for read.
 pub(super) fn outside_reader(look: &Look<'_>) -> Option<Match> {
     if !look.has("mmap_lock_hold") {
         return None;
     }
-    let mut readers: HashMap<(u32, u32, i32), (u64, u64)> = HashMap::new();
+    // A script starts a process for each reading: those of one name are one reader.
+    let mut readers: HashMap<(&str, u32, i32), Reader> = HashMap::new();
     for (id, taker) in &look.delta.takers {
         let is_outside = taker.owner != 0 && id.tgid != taker.owner;
         if is_outside && !id.is_write && OUTSIDE.contains(&id.syscall) {
-            let sum = readers
-                .entry((id.tgid, taker.owner, id.syscall))
-                .or_default();
-            sum.0 += taker.hold_ns;
-            sum.1 += taker.holds;
+            let name = look.delta.names.get(&id.tgid).map_or("", |name| &**name);
+            let sum = readers.entry((name, taker.owner, id.syscall)).or_default();
+            sum.hold_ns += taker.hold_ns;
+            sum.holds += taker.holds;
+            sum.tgids.insert(id.tgid);
         }
     }
-    let ((tgid, owner, call), (hold_ns, holds)) = readers
+    let ((_, owner, call), reader) = readers
         .into_iter()
-        .max_by_key(|(id, (hold_ns, _))| (*hold_ns, *id))?;
+        .max_by_key(|(id, reader)| (reader.hold_ns, *id))?;
+    let Reader {
+        hold_ns,
+        holds,
+        tgids,
+    } = reader;
     if holds < FEWEST_HOLDS || look.of_cpu(hold_ns) < OF_CPU {
         return None;
     }
-    let who = look.process(tgid);
+    let mut who = look.process(*tgids.first()?);
+    if tgids.len() > 1 {
+        who.push_str(&format!(" and {} more", tgids.len() - 1));
+    }
     let owner = look.process(owner);
     let name = syscall::name(call);
     let mut evidence = vec![
@@ -265,7 +282,7 @@ pub(super) fn outside_reader(look: &Look<'_>) -> Option<Match> {
             .delta
             .blocked
             .iter()
-            .filter(|(id, _)| id.holder == tgid && id.holder_syscall == Some(call));
+            .filter(|(id, _)| tgids.contains(&id.holder) && id.holder_syscall == Some(call));
         let waited = behind.map(|(_, waits)| waits.wait_ns).sum();
         evidence.push(ns("waited_behind_ns", waited));
         sentence.push_str(&format!(

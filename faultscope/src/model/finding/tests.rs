@@ -545,6 +545,15 @@ fn an_outside_reader_holds_the_lock() {
     ] {
         fails(rule, &read_outside(100, SECOND / 2, other));
     }
+    // A second process of the same name.
+    let mut several = read_outside(6, 6_000_000, reader);
+    let other = TakerId { tgid: 21, ..reader };
+    several
+        .takers
+        .extend(read_outside(6, 6_000_000, other).takers);
+    several.names.insert(21, "monitor".into());
+    let found = holds(rule, &several, &[]);
+    says(&found, &["monitor(20) and 1 more held", "12 times"]);
     delta.blocked = blocked(20, 0, 5_000_000).blocked;
     let found = holds(rule, &delta, &[]);
     says(&found, &["others waited 0ns for it"]);
