@@ -151,6 +151,7 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
     args.check().map_err(Failure::Usage)?;
     let from = match args.replay {
         Some(path) => From::Recording(path),
+        None if args.demo => From::Demo,
         None => From::Kernel(Options {
             pids: args.pids,
             cgroups: args.cgroups,

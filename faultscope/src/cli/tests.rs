@@ -267,6 +267,7 @@ fn a_recording_is_shown_as_it_is() {
         args.replay.as_deref(),
         Some(std::path::Path::new("run.fsc"))
     );
+    assert!(top(&["--demo"]).expect("documented").demo);
     for live in [
         ["-d", "1"],
         ["--pid", "7"],
@@ -275,9 +276,13 @@ fn a_recording_is_shown_as_it_is() {
         ["--probe", "hold_release"],
         ["--refault-window", "1"],
         ["--bpf-object", "x"],
+        ["--replay", "x"],
     ] {
-        let message = refused(&["--replay", "run.fsc", live[0], live[1]]);
+        let message = refused(&["--demo", live[0], live[1]]);
         assert!(message.contains("cannot be used with"), "{message}");
+        if live[0] != "--replay" {
+            refused(&["--replay", "run.fsc", live[0], live[1]]);
+        }
     }
 }
 

@@ -43,6 +43,9 @@ pub struct TopArgs {
     /// waiting. Needs no rights.
     #[arg(long, value_name = "FILE", conflicts_with_all = LIVE)]
     pub replay: Option<PathBuf>,
+    /// Shows the recording that ships with faultscope: a database under sysbench. Needs no rights and no BPF.
+    #[arg(long, conflicts_with_all = LIVE, conflicts_with = "replay")]
+    pub demo: bool,
     /// Ends after this many intervals; without it, top runs until it is stopped.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,

@@ -14,6 +14,9 @@ use crate::sample::run::Run;
 use crate::store::Recording;
 use crate::tui::{Control, Frame, Position};
 
+/// The recording that ships with the tool; `demo/README.md` tells how it was made.
+static DEMO: &[u8] = include_bytes!("../../demo/demo.fsc.z");
+
 /// Intervals of a recording, at their times or without waiting.
 pub(super) struct Replay {
     recording: Recording,
@@ -41,6 +44,14 @@ impl Replay {
     pub(super) fn open(path: &Path, is_paced: bool) -> anyhow::Result<Self> {
         Self::new(Recording::open(path)?, "REPLAY", is_paced)
             .with_context(|| format!("replaying \"{}\"", path.display()))
+    }
+
+    /// The recording built into the tool.
+    ///
+    /// # Errors
+    /// If no temporary file can be made.
+    pub(super) fn demo(is_paced: bool) -> anyhow::Result<Self> {
+        Self::new(Recording::from_packed("the demo", DEMO)?, "DEMO", is_paced)
     }
 
     fn new(recording: Recording, name: &'static str, is_paced: bool) -> anyhow::Result<Self> {

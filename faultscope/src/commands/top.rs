@@ -25,6 +25,8 @@ pub enum From {
     Kernel(Options),
     /// A recording.
     Recording(PathBuf),
+    /// The recording that ships with the tool.
+    Demo,
 }
 
 /// What `top` is asked for.
@@ -65,6 +67,7 @@ pub fn run(top: &Top) -> anyhow::Result<Exit> {
     let mut replay = match &top.from {
         From::Kernel(options) => return live(options, top, is_batch),
         From::Recording(path) => Replay::open(path, !is_batch)?,
+        From::Demo => Replay::demo(!is_batch)?,
     };
     let lost = runtime()?.block_on(async {
         if is_batch {

@@ -162,6 +162,20 @@ fn copied(path: &Path, wal: &Path) -> Result<Opened, Error> {
     })
 }
 
+/// Opens what is in memory, through a file that has no name any more on return.
+pub(super) fn open_bytes(name: &Path, bytes: &[u8]) -> Result<Opened, Error> {
+    let failed = |source| Error::Io {
+        path: name.to_owned(),
+        doing: "unpack to the directory for temporary files",
+        source,
+    };
+    let copy = Copy(private_directory().map_err(failed)?);
+    let file = copy.0.join("copy.fsc");
+    fs::write(&file, bytes).map_err(failed)?;
+    // SQLite has it open; the directory goes with `copy`.
+    open(&file)
+}
+
 fn private_directory() -> io::Result<PathBuf> {
     let base = std::env::temp_dir();
     for n in 0..100 {

@@ -3,7 +3,7 @@
 use super::{
     codec::{Caches, Fault, Left, damaged},
     error::Error,
-    open::{Opened, open},
+    open::{Opened, open, open_bytes},
     rows::{self, Named},
 };
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     },
     workload::Metric,
 };
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::{
     ops::Range,
     path::{Path, PathBuf},
@@ -24,6 +25,9 @@ const MAX_INTERVALS: usize = 1 << 22;
 /// Rows of an interval, those it refers to included: more than the recorder's maps have
 /// entries.
 const MAX_ROWS: u64 = 1 << 20;
+
+/// Bytes of a recording that is unpacked in memory.
+const MAX_UNPACKED: usize = 64 << 20;
 
 /// When an interval was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,26 @@ impl Recording {
     /// # Errors
     /// Says what the file is in place of a recording, or what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let opened = open(path)?;
+        Self::read(path, open(path)?)
+    }
+
+    /// Opens a recording that is in memory, packed as a zlib stream (RFC 1950); messages call
+    /// it `name`.
+    ///
+    /// # Errors
+    /// As [`Recording::open`], and if no temporary file can be made.
+    pub fn from_packed(name: &str, packed: &[u8]) -> Result<Self, Error> {
+        let name = Path::new(name);
+        let bytes = decompress_to_vec_zlib_with_limit(packed, MAX_UNPACKED).map_err(|error| {
+            Error::Damaged {
+                path: name.to_owned(),
+                reason: format!("it cannot be unpacked: {error}"),
+            }
+        })?;
+        Self::read(name, open_bytes(name, &bytes)?)
+    }
+
+    fn read(path: &Path, opened: Opened) -> Result<Self, Error> {
         let mut caches = Caches::default();
         let run = rows::read_run(&opened.conn, &mut caches)
             .and_then(|run| run.ok_or_else(|| damaged("it does not say what was recorded")));

@@ -11,9 +11,8 @@ use crate::{
         Budget, Counters, Delta, Interval, Missing, Scope,
         counters::MMAP_LOCK,
         delta::{
-            CallChain, Cgroup, Cpu, CpuTime, Lock, LockId, Madvise, MadviseId, MapFill, Moves, Own,
-            Passes, Process, ProcessId, ProcessPasses, Program, Space, Taker, TakerId, Thread,
-            ThreadId,
+            CallChain, Cpu, CpuTime, Lock, LockId, Madvise, MadviseId, MapFill, Moves, Own, Passes,
+            Process, ProcessId, ProcessPasses, Program, Space, Taker, TakerId, Thread, ThreadId,
         },
         histogram::Histogram,
         refault::Refault,
@@ -258,7 +257,7 @@ fn processes(r: &mut Random, d: &mut Delta) {
             counters: all,
         };
         d.processes.insert(process, row);
-        let cgroup = d.cgroups.entry(cgroup).or_insert_with(Cgroup::default);
+        let cgroup = d.cgroups.entry(cgroup).or_default();
         cgroup.threads += u64::from(threads);
         cgroup.counters += &all;
         let mm = 0xffff_8881_0000_0000 + u64::from(tgid) * 1_088;
