@@ -1,10 +1,11 @@
 //! The live machine as a source of `top`: a session and its ticks.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::sleep_until;
 
+use super::schedule::{Schedule, Tick};
 use super::session::Session;
 use super::top::Source;
 use crate::model::Model;
@@ -55,35 +56,21 @@ impl Source for Live {
     }
 }
 
-/// Longest time between two readings of the thread rows.
-const HARVEST: Duration = Duration::from_secs(1);
-/// The same while a table fills up: many short processes.
-const HARVEST_CROWDED: Duration = Duration::from_millis(100);
-
 /// Ticks at fixed times; a late one is reported, a missed one skipped.
-struct Ticks {
-    interval: Interval,
-    harvest_at: Instant,
-    length: Duration,
-}
+struct Ticks(Schedule);
 
 impl Ticks {
     fn new(length: Duration) -> Self {
-        let mut interval = interval_at(Instant::now() + length, length);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        Self {
-            interval,
-            harvest_at: Instant::now() + HARVEST,
-            length,
-        }
+        Self(Schedule::new(length, Instant::now()))
     }
 
     /// Waits for whichever is next.
     async fn next(&mut self) -> Tick {
-        tokio::select! {
-            biased;
-            due = self.interval.tick() => Tick::Due { is_late: due.elapsed() > self.length / 10 },
-            () = sleep_until(self.harvest_at) => Tick::Harvest,
+        loop {
+            sleep_until(self.0.next().into()).await;
+            if let Some(tick) = self.0.tick(Instant::now()) {
+                return tick;
+            }
         }
     }
 
@@ -98,24 +85,7 @@ impl Ticks {
                 session.tick().map(Some)
             }
         };
-        let pause = if session.is_crowded() {
-            HARVEST_CROWDED
-        } else {
-            HARVEST
-        };
-        self.harvest_at = Instant::now() + pause;
+        self.0.done(Instant::now(), session.is_crowded());
         model
     }
-}
-
-/// What a tick is for.
-#[derive(Debug, Clone, Copy)]
-enum Tick {
-    /// An interval is over; late by more than a tenth of it.
-    Due {
-        /// Late.
-        is_late: bool,
-    },
-    /// Rows of dead threads are to be freed.
-    Harvest,
 }

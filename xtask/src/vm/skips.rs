@@ -15,6 +15,11 @@ const EMULATED: &str = "emulated CPUs do not fault at the same time";
 
 const SKIPS: &[Skip] = &[
     Skip {
+        test: "mariadb::a_database_server_under_load_is_told_by_system_call_and_advice",
+        kernels: &Flavour::ALL,
+        reason: "the guests have no packages",
+    },
+    Skip {
         test: "slowpath::waits_that_nest_on_rt_are_counted_once_multi",
         kernels: &[Flavour::V6_1, Flavour::V6_12],
         reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
