@@ -53,6 +53,11 @@ const PACKAGES: &[Package] = &[
         provides: &["tmux"],
     },
     Package {
+        name: "chromium",
+        why: "a test opens the page of `report` in it",
+        provides: &["chromium"],
+    },
+    Package {
         name: "qemu-system-x86",
         why: "boots the kernels of `cargo xtask vm`",
         provides: &["qemu-system-x86_64"],
@@ -286,10 +291,10 @@ mod tests {
             .copied()
             .collect();
         all.sort_unstable();
-        // The packages tmux, bpftrace, sqlite3 and sysbench share a name with their program.
+        // The packages tmux, chromium, bpftrace, sqlite3 and sysbench share a name with their program.
         let count = all.len();
         all.dedup();
-        assert_eq!(count - all.len(), 4, "{all:?}");
+        assert_eq!(count - all.len(), 5, "{all:?}");
     }
 
     #[test]

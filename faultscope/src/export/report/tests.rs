@@ -1,5 +1,7 @@
 //! Every format of a report of three small intervals, and the same with hostile names.
 
+mod page;
+
 use super::fixture::{HOSTILE, PLAIN, interval, run};
 use super::*;
 use crate::sample::delta::Loss;
