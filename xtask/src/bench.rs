@@ -3,6 +3,7 @@
 //! Programs and sets are measured by the product itself (`doctor --cost --json`), `top` from outside, in `/proc`.
 
 pub(crate) mod overhead;
+mod report;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -77,6 +78,8 @@ pub(crate) fn bench(root: &Path) -> Result<()> {
     print!("{}", sets(&report));
     println!("measuring top with {SLEEPERS} processes for {TICKS} seconds");
     print!("{}", top(&binary)?);
+    println!("measuring report: records this machine for a minute");
+    print!("{}", report::report(&binary)?);
     Ok(())
 }
 
