@@ -15,7 +15,7 @@ use crate::render::{
     number::{format_bytes, format_ns, format_ratio, format_si},
 };
 use crate::sample::run::Workload;
-use about::about;
+use about::{about, facts};
 use grid::grid;
 
 /// A report as text.
@@ -146,6 +146,7 @@ impl Document {
         }
         document.push("findings", "Findings", vec![findings(report)]);
         document.push("own", "Losses and own cost", own(report));
+        document.push("facts", "The machine in full", vec![facts(report)]);
         document
     }
 

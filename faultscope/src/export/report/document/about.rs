@@ -56,15 +56,19 @@ pub(super) fn about(report: &Report) -> Vec<Block> {
     if !report.metrics.is_empty() {
         blocks.push(Block::Pairs(results(report)));
     }
-    let facts = run.facts.iter().map(|fact| {
+    blocks
+}
+
+/// Every fact about the machine, for the end: there are a hundred of them.
+pub(super) fn facts(report: &Report) -> Block {
+    let facts = report.run.facts.iter().map(|fact| {
         let value = match &fact.value {
             Ok(value) => value.clone(),
             Err(reason) => format!("{ABSENT} ({reason})"),
         };
         plain(&scrub(&fact.id), value)
     });
-    blocks.push(Block::Pairs(facts.collect()));
-    blocks
+    Block::Pairs(facts.collect())
 }
 
 fn workload_pairs(workload: &Workload) -> Vec<Pair> {
