@@ -340,7 +340,10 @@ fn sysctls(root: &Path) -> Vec<(String, String)> {
             }
             // Some can only be written.
             if let Ok(text) = read_text(root, &format!("{path}/{name}")) {
-                all.push((format!("{directory}.{name}"), scrub(text.as_bytes())));
+                // Some are lists, with tabs between.
+                let words: Vec<&str> = text.split_whitespace().collect();
+                let value = scrub(words.join(" ").as_bytes());
+                all.push((format!("{directory}.{name}"), value));
             }
         }
     }

@@ -27,6 +27,9 @@ fn this_machine_tells_what_every_linux_tells() {
         assert!(value(&all, id).is_yes(), "{id}: {}", value(&all, id));
     }
     assert!(all.all.iter().all(|c| !c.id.contains("drop_caches")));
+    // A list with tabs (vm.lowmem_reserve_ratio) is text too.
+    let texts = all.all.iter().filter_map(|c| c.value.value());
+    assert!(!texts.into_iter().any(|text| text.contains('\u{fffd}')));
     let mut ids: Vec<_> = all.all.iter().map(|c| &c.id).collect();
     let count = ids.len();
     ids.sort_unstable();
