@@ -25,6 +25,11 @@ const SKIPS: &[Skip] = &[
         reason: "only with PREEMPT_RT do waits for spinlocks sleep, and so nest",
     },
     Skip {
+        test: "mariadb::a_database_server_under_load_is_told_by_system_call_and_advice",
+        kernels: &Flavour::ALL,
+        reason: "no database server fits into the guests' initramfs",
+    },
+    Skip {
         test: "latency::large_folios_are_told",
         kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
         reason: "large anonymous folios came with 6.8, and need transparent huge pages",
