@@ -78,6 +78,24 @@ pub enum Layout {
 }
 
 impl Report {
+    /// Why the workload's own figures are not, or not all, there: a sentence each.
+    fn untold(&self) -> Vec<String> {
+        let Some(workload) = &self.run.workload else {
+            return Vec::new();
+        };
+        let output = &workload.output;
+        let (_, mut reasons) = crate::workload::results(&output.text, &[]);
+        if self.metrics.is_empty() && reasons.is_empty() {
+            reasons.push(if output.text.trim().is_empty() {
+                "the command wrote nothing".to_owned()
+            } else {
+                "the output is in no known format; \"record --metric\" takes figures from any"
+                    .to_owned()
+            });
+        }
+        reasons
+    }
+
     /// Writes the report.
     ///
     /// # Errors

@@ -47,6 +47,33 @@ fn text() {
 }
 
 #[test]
+fn results_that_could_not_be_taken_are_said() {
+    let said = |text: &str| {
+        let report = report_of(&PLAIN, |beside| {
+            beside.metrics.clear();
+            let workload = beside.run.workload.as_mut().expect("a workload");
+            workload.output.text = text.to_owned();
+        });
+        (
+            written(&report, Layout::Text),
+            written(&report, Layout::Json),
+        )
+    };
+    for (output, reason) in [
+        ("done in no time\n", "no known format"),
+        ("real\t0m0,80s\nuser\t0m0,70s\nsys\t0m0,10s\n", "comma"),
+        ("", "the command wrote nothing"),
+    ] {
+        let (text, json) = said(output);
+        assert!(
+            text.contains("no figure") && text.contains(reason),
+            "{text}"
+        );
+        assert!(json.contains("results_missing") && json.contains(reason));
+    }
+}
+
+#[test]
 fn markdown() {
     insta::assert_snapshot!(written(&plain(), Layout::Md));
 }

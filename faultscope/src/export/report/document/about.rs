@@ -56,6 +56,11 @@ pub(super) fn about(report: &Report) -> Vec<Block> {
     if !report.metrics.is_empty() {
         blocks.push(Block::Pairs(results(report)));
     }
+    let untold = report.untold();
+    if !untold.is_empty() {
+        let pairs = untold.into_iter().map(|reason| plain("no figure", reason));
+        blocks.push(Block::Pairs(pairs.collect()));
+    }
     blocks
 }
 
