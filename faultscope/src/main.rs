@@ -84,9 +84,9 @@ fn run_record(args: RecordArgs) -> ExitCode {
     let has_command = !args.command.is_empty();
     let recorded = record::run(&Record {
         capture: Options {
-            pids: args.pids,
-            cgroups: args.cgroups,
-            comms: args.comms,
+            pids: args.filters.pids,
+            cgroups: args.filters.cgroups,
+            comms: args.filters.comms,
             named: args.probes.into_iter().map(str::to_owned).collect(),
             bpf_object: args.bpf_object,
             ..Options::default()
@@ -153,9 +153,9 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
         Some(path) => From::Recording(path),
         None if args.demo => From::Demo,
         None => From::Kernel(Options {
-            pids: args.pids,
-            cgroups: args.cgroups,
-            comms: args.comms,
+            pids: args.filters.pids,
+            cgroups: args.filters.cgroups,
+            comms: args.filters.comms,
             named: args.probes.into_iter().map(str::to_owned).collect(),
             refault_window: Some(args.refault_window),
             bpf_object: args.bpf_object,

@@ -3,6 +3,7 @@
 //! Knows the names a user may type (views, fields, formats, programs), and nothing of what commands do with them.
 
 mod doctor;
+mod filters;
 mod format;
 mod import;
 mod record;
@@ -12,6 +13,7 @@ mod tests;
 mod top;
 
 pub use doctor::DoctorArgs;
+pub use filters::Filters;
 pub use import::{Choice, ImportArgs};
 pub use record::RecordArgs;
 pub use report::ReportArgs;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::top::{parse_comm, parse_interval, parse_probe, parse_seconds};
+use super::filters::Filters;
+use super::top::{parse_interval, parse_probe, parse_seconds};
 use crate::workload::MetricRule;
 
 /// Exit codes of `record`.
@@ -41,15 +42,9 @@ pub struct RecordArgs {
     /// Ends the recording after so many seconds; a command is left to run on to its end.
     #[arg(long, value_name = "SEC", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Counts only this process, all its threads but not its children; may be repeated.
-    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    pub pids: Vec<u32>,
-    /// Counts only tasks in this cgroup of the memory controller and its descendants; may be repeated.
-    #[arg(long = "cgroup", value_name = "PATH")]
-    pub cgroups: Vec<PathBuf>,
-    /// Counts only threads of exactly this name; may be repeated.
-    #[arg(long = "comm", value_name = "NAME", value_parser = parse_comm)]
-    pub comms: Vec<String>,
+    /// Whose events are counted.
+    #[command(flatten)]
+    pub filters: Filters,
     /// Attaches this program as well, or ends if it cannot be attached and --strict is given; may be repeated.
     #[arg(long = "probe", value_name = "PROGRAM", value_parser = parse_probe)]
     pub probes: Vec<&'static str>,

@@ -48,7 +48,7 @@ fn batch_line_of_the_documentation() {
         (args.view, args.format),
         (TableId::LockHolders, Format::Jsonl)
     );
-    assert_eq!(args.pids, [7, 8]);
+    assert_eq!(args.filters.pids, [7, 8]);
 }
 
 #[test]

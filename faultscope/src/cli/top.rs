@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::choice;
+use super::filters::Filters;
 use super::format::parse_top;
 use crate::export::Format;
 use crate::model::{TableId, View, field};
@@ -69,16 +70,9 @@ pub struct TopArgs {
     /// Shows only rows whose names contain this word; the kernel still counts everything.
     #[arg(long, value_name = "WORD")]
     pub filter: Option<String>,
-    /// Counts only this process, all its threads but not its children; may be repeated.
-    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    pub pids: Vec<u32>,
-    /// Counts only tasks in this cgroup of the memory controller and its descendants; may be repeated.
-    #[arg(long = "cgroup", value_name = "PATH")]
-    pub cgroups: Vec<PathBuf>,
-    /// Counts only threads of exactly this name; may be repeated. Servers name their threads, so --pid or --cgroup
-    /// is usually what is wanted.
-    #[arg(long = "comm", value_name = "NAME", value_parser = parse_comm)]
-    pub comms: Vec<String>,
+    /// Whose events are counted.
+    #[command(flatten)]
+    pub filters: Filters,
     /// Attaches this program from the start, whatever the view, and ends with status 4 if it cannot be attached;
     /// may be repeated. "faultscope doctor" lists the programs.
     #[arg(long = "probe", value_name = "PROGRAM", value_parser = parse_probe)]
@@ -157,17 +151,6 @@ fn parse_sort(id: &str) -> Result<&'static str, String> {
         .map(|field| field.id)
         .find(|known| *known == id)
         .ok_or_else(|| format!("there is no field \"{id}\"; the keys of \"--format jsonl\" rows are the fields of a view"))
-}
-
-/// The kernel keeps 15 bytes of a thread's name (TASK_COMM_LEN), so a longer one would never match.
-pub(super) fn parse_comm(name: &str) -> Result<String, String> {
-    if name.is_empty() || name.len() > 15 {
-        return Err(format!(
-            "thread names have 1 to 15 bytes, and \"{name}\" has {}",
-            name.len()
-        ));
-    }
-    Ok(name.to_owned())
 }
 
 pub(super) fn parse_probe(name: &str) -> Result<&'static str, String> {
