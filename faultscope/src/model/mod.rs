@@ -10,6 +10,7 @@ pub mod field;
 pub mod finding;
 pub mod header;
 pub mod headline;
+pub mod scale;
 pub mod syscall;
 pub mod table;
 pub mod view;
