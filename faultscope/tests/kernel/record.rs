@@ -1,6 +1,6 @@
 //! `record`: the command as its user expects it, the file as its reader does, whatever goes wrong.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child as Process, Command, Output, Stdio};
@@ -224,38 +224,68 @@ fn a_file_that_exists_or_cannot_be_made_runs_nothing() {
     assert_eq!(run(&file, &["--duration", "0.1"]).status.code(), Some(2));
 }
 
+/// Records a command that ends with `status`, on a disk that fills up once there are intervals; how it ended, and all
+/// it printed on both pipes.
+fn record_on_full_disk(
+    directory: &Directory,
+    arguments: &[&str],
+    status: u8,
+) -> (Option<i32>, String, String) {
+    let file = directory.file("run.fsc");
+    let other = Directory::new("elsewhere");
+    let go = other.file("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.05; done; echo done; exit {status}",
+        go.display()
+    );
+    let arguments = [arguments, &["-d", "0.1", "--", "sh", "-c", &script]].concat();
+    let mut process = record(&file, &arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    wait_until("three intervals are in the file", || intervals(&file) >= 3);
+    let fill = directory.file("fill");
+    let full = std::io::copy(
+        &mut std::io::repeat(0),
+        &mut std::fs::File::create(&fill).expect("a file"),
+    );
+    assert_eq!(
+        full.map_err(|error| error.kind()),
+        Err(std::io::ErrorKind::StorageFull)
+    );
+    let mut messages = BufReader::new(process.stderr.take().expect("a pipe"));
+    let mut message = String::new();
+    while !message.contains("broke off:") {
+        let read = messages.read_line(&mut message).expect("UTF-8");
+        assert!(read > 0, "it ended without a word: {message}");
+    }
+    std::fs::File::create(&go).expect("a file");
+    messages.read_to_string(&mut message).expect("UTF-8");
+    println!("  {}", message.trim_end());
+    let output = process.wait_with_output().expect("it ends");
+    drop(std::fs::remove_file(&fill));
+    (output.status.code(), text(&output.stdout), message)
+}
+
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_command() {
     let directory = Directory::mounted("full", "size=6m");
-    let file = directory.file("run.fsc");
-    let script = format!(
-        "sleep 1; head -c 8000000 /dev/zero > {}; sleep 2; echo done; exit 5",
-        directory.file("fill").display()
-    );
-    let output = run(&file, &["-d", "0.1", "--", "sh", "-c", &script]);
-    assert_eq!(output.status.code(), Some(5));
-    assert_eq!(text(&output.stdout), "done\n");
-    let message = text(&output.stderr);
+    let (status, out, message) = record_on_full_disk(&directory, &[], 5);
+    assert_eq!(status, Some(5));
+    assert_eq!(out, "done\n");
     assert_eq!(message.matches("broke off:").count(), 1, "{message}");
     assert!(message.contains("the command runs on"), "{message}");
-    drop(std::fs::remove_file(directory.file("fill")));
-    let mut recording = open(&file);
+    let mut recording = open(&directory.file("run.fsc"));
     demand(
         "intervals before the disk was full",
         recording.len() as u64,
         3,
     );
     workload_faults(&mut recording);
-    let strict = directory.file("strict.fsc");
-    let script = format!(
-        "sleep 1; head -c 8000000 /dev/zero > {}; sleep 2",
-        directory.file("fill").display()
-    );
-    let output = run(
-        &strict,
-        &["--strict", "-d", "0.1", "--", "sh", "-c", &script],
-    );
-    assert_eq!(output.status.code(), Some(4));
+    let directory = Directory::mounted("strict", "size=6m");
+    let (status, ..) = record_on_full_disk(&directory, &["--strict"], 0);
+    assert_eq!(status, Some(4));
 }
 
 #[test]
