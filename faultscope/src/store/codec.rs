@@ -20,6 +20,12 @@ use std::{
 /// Entries of a dictionary kept in memory; beyond it they are written or looked up anew.
 const MAX_CACHED: usize = 1 << 16;
 
+/// Clocks and levels are below it: 146 years in ns, 4 EiB.
+const MAX_READING: u64 = 1 << 62;
+
+/// The most that the counters of a recording add up to: 292 years in ns. Every sum of some of them is exact.
+pub(super) const MAX_TOTAL: u64 = 1 << 63;
+
 /// What keeps a row from being written or read.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -171,12 +177,35 @@ pub(super) trait Codec {
     /// The last column: the checksum of the columns before it, added to `value`.
     fn check(&mut self, value: &mut u64) -> Result<(), Fault>;
 
-    /// A counter; one of 2^63 or more is stored as the negative number of the same bits.
-    fn u64(&mut self, value: &mut u64) -> Result<(), Fault> {
+    /// Takes note of a counter: a reader's are refused if their sum may overflow.
+    fn tally(&mut self, _count: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Takes note of a reading: a reader's are refused from [`MAX_READING`] on.
+    fn bound(&mut self, _reading: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Any 64 bits: an address, an id, a difference; one of 2^63 or more is stored as the negative number of the same
+    /// bits.
+    fn word(&mut self, value: &mut u64) -> Result<(), Fault> {
         let mut raw = value.cast_signed();
         self.int(&mut raw)?;
         *value = raw.cast_unsigned();
         Ok(())
+    }
+
+    /// A clock or a level, which nobody adds up.
+    fn reading(&mut self, value: &mut u64) -> Result<(), Fault> {
+        self.word(value)?;
+        self.bound(*value)
+    }
+
+    /// A counter.
+    fn u64(&mut self, value: &mut u64) -> Result<(), Fault> {
+        self.word(value)?;
+        self.tally(*value)
     }
 
     /// Counters.
@@ -184,12 +213,24 @@ pub(super) trait Codec {
         values.into_iter().try_for_each(|value| self.u64(value))
     }
 
-    /// A counter or NULL.
-    fn opt_u64(&mut self, value: &mut Option<u64>) -> Result<(), Fault> {
+    /// Any 64 bits or NULL.
+    fn opt_word(&mut self, value: &mut Option<u64>) -> Result<(), Fault> {
         let mut raw = value.map(u64::cast_signed);
         self.opt_int(&mut raw)?;
         *value = raw.map(i64::cast_unsigned);
         Ok(())
+    }
+
+    /// A clock, a level or NULL.
+    fn opt_reading(&mut self, value: &mut Option<u64>) -> Result<(), Fault> {
+        self.opt_word(value)?;
+        value.map_or(Ok(()), |reading| self.bound(reading))
+    }
+
+    /// A counter or NULL.
+    fn opt_u64(&mut self, value: &mut Option<u64>) -> Result<(), Fault> {
+        self.opt_word(value)?;
+        value.map_or(Ok(()), |count| self.tally(count))
     }
 
     /// A number of a smaller type.
@@ -253,7 +294,8 @@ pub(super) trait Codec {
             Some(())
         };
         unpack(blob.as_deref().unwrap_or_default(), put)
-            .ok_or_else(|| damaged("a list of counts cannot be read"))
+            .ok_or_else(|| damaged("a list of counts cannot be read"))?;
+        values.iter().try_for_each(|count| self.tally(*count))
     }
 
     /// Counts by number.
@@ -266,7 +308,8 @@ pub(super) trait Codec {
             Some(())
         };
         unpack(blob.as_deref().unwrap_or_default(), put)
-            .ok_or_else(|| damaged("a list of counts cannot be read"))
+            .ok_or_else(|| damaged("a list of counts cannot be read"))?;
+        values.values().try_for_each(|count| self.tally(*count))
     }
 }
 

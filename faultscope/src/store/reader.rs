@@ -1,7 +1,7 @@
 //! Reads a recording.
 
 use super::{
-    codec::{Caches, Fault, Left, damaged},
+    codec::{Caches, Fault, Left, MAX_TOTAL, damaged},
     error::Error,
     open::{Opened, open, open_bytes},
     rows::{self, Named},
@@ -16,6 +16,7 @@ use crate::{
 };
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::{
+    collections::HashMap,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -53,6 +54,10 @@ pub struct Recording {
     run: Run,
     metrics: Vec<Metric>,
     times: Vec<IntervalTime>,
+    /// What the counters of each interval came to when it was read.
+    counts: HashMap<usize, u64>,
+    /// Their sum.
+    counted: u64,
 }
 
 impl Recording {
@@ -94,6 +99,8 @@ impl Recording {
             run,
             metrics,
             times: Vec::new(),
+            counts: HashMap::new(),
+            counted: 0,
         };
         recording.times = recording
             .read_times()
@@ -167,6 +174,9 @@ impl Recording {
     /// # Errors
     /// If its rows are not those that were written; other intervals may still be read.
     pub fn interval(&mut self, index: usize) -> Result<Interval, Error> {
+        // However often it is read, it counts once.
+        let others = self.counted - self.counts.get(&index).copied().unwrap_or_default();
+        let mut left = Left::new(MAX_ROWS, MAX_TOTAL - others);
         let read = i64::try_from(index)
             .map_err(|_| damaged("it is not there"))
             .and_then(|index| {
@@ -174,11 +184,15 @@ impl Recording {
                     &self.opened.conn,
                     &mut self.caches,
                     &mut self.named,
-                    &mut Left::new(MAX_ROWS),
+                    &mut left,
                     index,
                 )
             })
             .and_then(|interval| interval.ok_or_else(|| damaged("it is not there")));
+        if read.is_ok() {
+            self.counted = MAX_TOTAL - left.counts();
+            self.counts.insert(index, self.counted - others);
+        }
         let interval = read.and_then(|interval| {
             // The catalogue names them.
             if interval.delta.losses.len() > self.run.losses.len() {

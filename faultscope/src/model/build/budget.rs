@@ -112,7 +112,9 @@ fn others(
 
 /// What has no thread, and what was not sampled; both of the whole machine.
 fn unseen(budget: &Budget, delta: &Delta, row: &impl Fn(&str, u64, u64) -> Cells) -> [Cells; 2] {
-    let due = (delta.interval_ns * budget.cpus)
+    let due = delta
+        .interval_ns
+        .saturating_mul(budget.cpus)
         .checked_div(budget.period_ns)
         .unwrap_or(0);
     [
@@ -130,7 +132,7 @@ fn a_fault(samples: u64, faults: Option<u64>, budget: &Budget) -> Value {
     Value::count(
         faults
             .filter(|faults| is_enough && *faults >= FEWEST_SAMPLES)
-            .and_then(|faults| (samples * budget.period_ns).checked_div(faults)),
+            .and_then(|faults| samples.saturating_mul(budget.period_ns).checked_div(faults)),
     )
 }
 

@@ -1,6 +1,6 @@
 //! Values of a row on their way out of the file, none of them trusted.
 
-use super::{Caches, Codec, Entry, Fault, Item, Record, Text, damaged, mix_option};
+use super::{Caches, Codec, Entry, Fault, Item, MAX_READING, Record, Text, damaged, mix_option};
 use crate::{
     name::scrub,
     store::{
@@ -10,18 +10,27 @@ use crate::{
 };
 use rusqlite::{Connection, Row, types::ValueRef};
 
-/// Rows that may still be read.
+/// What may still be read.
 #[derive(Debug)]
-pub(in crate::store) struct Left(u64);
+pub(in crate::store) struct Left {
+    rows: u64,
+    /// How much the counters may still come to.
+    counts: u64,
+}
 
 impl Left {
-    /// At most `rows`.
-    pub(in crate::store) fn new(rows: u64) -> Self {
-        Self(rows)
+    /// At most `rows`, with counters that come to at most `counts`.
+    pub(in crate::store) fn new(rows: u64, counts: u64) -> Self {
+        Self { rows, counts }
+    }
+
+    /// How much more the counters may come to.
+    pub(in crate::store) fn counts(&self) -> u64 {
+        self.counts
     }
 
     fn take(&mut self) -> Result<(), Fault> {
-        self.0 = self.0.checked_sub(1).ok_or_else(|| {
+        self.rows = self.rows.checked_sub(1).ok_or_else(|| {
             Fault::TooMuch("it holds more rows than any recorder writes there".into())
         })?;
         Ok(())
@@ -270,5 +279,22 @@ impl Codec for Decoder<'_, '_> {
     fn check(&mut self, value: &mut u64) -> Result<(), Fault> {
         *value = self.required()?.cast_unsigned();
         Ok(())
+    }
+
+    fn tally(&mut self, count: u64) -> Result<(), Fault> {
+        self.left.counts = self
+            .left
+            .counts
+            .checked_sub(count)
+            .ok_or_else(|| damaged("its counters are larger than any kernel's"))?;
+        Ok(())
+    }
+
+    fn bound(&mut self, reading: u64) -> Result<(), Fault> {
+        if reading < MAX_READING {
+            Ok(())
+        } else {
+            Err(damaged("a clock or a level is larger than any kernel's"))
+        }
     }
 }

@@ -17,17 +17,19 @@ pub(super) fn passes<C: Codec>(c: &mut C, passes: &mut Passes) -> Result<(), Fau
     // Zero as a rule, and zero takes no byte.
     let mut open = passes.began.wrapping_sub(ended(passes));
     let mut more_pages = passes.pages.wrapping_sub(passes.faults);
+    c.word(&mut open)?;
     c.u64s([
-        &mut open,
         &mut passes.faults,
         &mut passes.retries,
         &mut passes.majors,
         &mut passes.ns,
         &mut passes.max_ns,
-        &mut more_pages,
     ])?;
+    c.word(&mut more_pages)?;
     passes.began = open.wrapping_add(ended(passes));
     passes.pages = more_pages.wrapping_add(passes.faults);
+    c.tally(passes.began)?;
+    c.tally(passes.pages)?;
     let [oom, sigbus, sigsegv, hwpoison] = passes.errors;
     let mut rare = [
         passes.completed,
@@ -151,9 +153,9 @@ impl Record for BudgetRow {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         let Self(budget) = self;
+        c.reading(&mut budget.period_ns)?;
+        c.reading(&mut budget.cpus)?;
         c.u64s([
-            &mut budget.period_ns,
-            &mut budget.cpus,
             &mut budget.samples,
             &mut budget.idle,
             &mut budget.user,

@@ -131,7 +131,9 @@ impl Record for Head {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         let d = &mut self.bare;
-        c.u64s([&mut d.t_mono_ns, &mut d.t_real_ns, &mut d.interval_ns])?;
+        c.reading(&mut d.t_mono_ns)?;
+        c.reading(&mut d.t_real_ns)?;
+        c.u64(&mut d.interval_ns)?;
         c.flag(&mut d.is_first)?;
         c.list(&mut self.missing)?;
         c.list(&mut self.notes)?;
@@ -149,11 +151,11 @@ impl Record for Head {
             &mut lru.releases,
             &mut lru.tested,
             &mut lru.uncovered,
-            &mut lru.sample,
         ])?;
+        c.reading(&mut lru.sample)?;
         d.mglru.iter_mut().try_for_each(|n| c.opt_small(n))?;
+        c.reading(&mut d.refault_window_ns)?;
         c.u64s([
-            &mut d.refault_window_ns,
             &mut d.unpaired_ends,
             &mut d.mmap_unpaired,
             &mut d.compat_madvise,
@@ -169,9 +171,9 @@ impl Record for Head {
             _ => return Err(damaged("memory pressure is half there")),
         };
         c.opt_u64(&mut d.own.cpu_ns)?;
-        c.opt_u64(&mut d.own.rss_bytes)?;
-        c.opt_u64(&mut d.own.peak_rss_bytes)?;
-        c.opt_u64(&mut d.own.map_bytes)?;
+        c.opt_reading(&mut d.own.rss_bytes)?;
+        c.opt_reading(&mut d.own.peak_rss_bytes)?;
+        c.opt_reading(&mut d.own.map_bytes)?;
         c.u64(&mut d.own.overruns)?;
         c.list(&mut self.programs)?;
         c.list(&mut self.maps)?;

@@ -53,11 +53,11 @@ impl Record for ThreadKey {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.small(&mut self.id.tid)?;
-        c.u64(&mut self.id.start_ns)?;
+        c.reading(&mut self.id.start_ns)?;
         c.small(&mut self.process.tgid)?;
-        c.u64(&mut self.process.start_ns)?;
+        c.reading(&mut self.process.start_ns)?;
         c.text(&mut self.comm)?;
-        c.u64(&mut self.cgroup)
+        c.word(&mut self.cgroup)
     }
 }
 
@@ -86,9 +86,9 @@ impl Record for ProcessKey {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.small(&mut self.id.tgid)?;
-        c.u64(&mut self.id.start_ns)?;
+        c.reading(&mut self.id.start_ns)?;
         c.text(&mut self.comm)?;
-        c.u64(&mut self.cgroup)
+        c.word(&mut self.cgroup)
     }
 }
 
@@ -105,11 +105,11 @@ impl Record for SpaceKey {
     const TABLE: &'static str = "mm_id";
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
-        c.u64(&mut self.mm)?;
+        c.word(&mut self.mm)?;
         let mut tgid = self.process.map(|p| p.tgid);
         let mut start = self.process.map(|p| p.start_ns);
         c.opt_small(&mut tgid)?;
-        c.opt_u64(&mut start)?;
+        c.opt_reading(&mut start)?;
         self.process = match (tgid, start) {
             (Some(tgid), Some(start_ns)) => Some(ProcessId { tgid, start_ns }),
             (None, None) => None,
@@ -146,7 +146,7 @@ impl Record for TakerKey {
     const TABLE: &'static str = "taker_id";
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
-        c.u64(&mut self.id.mm)?;
+        c.word(&mut self.id.mm)?;
         c.small(&mut self.id.tgid)?;
         c.small(&mut self.id.syscall)?;
         c.flag(&mut self.id.is_write)?;
@@ -189,10 +189,11 @@ impl Record for LockKey {
         c.index(&mut self.id.class, LOCK_CLASSES)?;
         c.small(&mut self.id.mode)?;
         c.small(&mut self.id.node)?;
-        c.u64s([&mut self.id.id, &mut self.id.memcg])?;
+        c.word(&mut self.id.id)?;
+        c.word(&mut self.id.memcg)?;
         c.small(&mut self.id.stack)?;
         c.small(&mut self.id.owner)?;
-        c.u64(&mut self.address)
+        c.word(&mut self.address)
     }
 }
 

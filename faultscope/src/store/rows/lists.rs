@@ -67,6 +67,6 @@ item! {
     /// A BPF map of the recorder.
     MapItem, "map", maps, |self, c| {
         c.text(&mut self.name)?;
-        c.u64(&mut self.capacity)
+        c.reading(&mut self.capacity)
     }, { name: Text, capacity: u64, }
 }

@@ -56,13 +56,10 @@ impl Record for LockRow {
         let row = &mut self.row;
         // Zero as a rule, and zero takes no byte.
         let mut untraced = row.waits.wrapping_sub(row.traced);
-        c.u64s([
-            &mut row.waits,
-            &mut row.wait_ns,
-            &mut row.max_ns,
-            &mut untraced,
-        ])?;
+        c.u64s([&mut row.waits, &mut row.wait_ns, &mut row.max_ns])?;
+        c.word(&mut untraced)?;
         row.traced = row.waits.wrapping_sub(untraced);
+        c.tally(row.traced)?;
         c.counts(&mut row.handoffs)?;
         c.counts(&mut row.histogram.0)
     }
@@ -137,15 +134,11 @@ impl Record for HoldRow {
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         let Self(id, row) = self;
         c.small(&mut id.node)?;
-        c.u64s([
-            &mut id.memcg,
-            &mut row.holds,
-            &mut row.hold_ns,
-            &mut row.max_ns,
-        ])?;
+        c.word(&mut id.memcg)?;
+        c.u64s([&mut row.holds, &mut row.hold_ns, &mut row.max_ns])?;
         c.counts(&mut row.handoffs)?;
         c.counts(&mut row.histogram.0)?;
-        c.u64(&mut row.address)
+        c.word(&mut row.address)
     }
 }
 

@@ -23,7 +23,8 @@ impl Record for LossRow {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.small(&mut self.loss)?;
-        c.u64s([&mut self.row.total, &mut self.row.increment])
+        c.reading(&mut self.row.total)?;
+        c.u64(&mut self.row.increment)
     }
 }
 
@@ -53,7 +54,7 @@ impl Record for LevelRow {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.small(&mut self.position)?;
-        c.u64(&mut self.bytes)
+        c.reading(&mut self.bytes)
     }
 }
 
@@ -85,7 +86,7 @@ impl Record for FillRow {
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
         c.small(&mut self.position)?;
-        c.u64(&mut self.entries)
+        c.reading(&mut self.entries)
     }
 }
 

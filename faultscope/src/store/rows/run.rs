@@ -3,7 +3,7 @@
 use crate::{
     sample::run::{End, Ended, LossKind, Round, Run, RunFact, RunProbe, Workload},
     store::{
-        codec::{Caches, Codec, Encoder, Fault, Left, Record, Text, damaged, each},
+        codec::{Caches, Codec, Encoder, Fault, Left, MAX_TOTAL, Record, Text, damaged, each},
         digest::{mix, of_bytes},
     },
     symbol::FaultPart,
@@ -28,11 +28,9 @@ impl Record for RunRow {
         c.own_text(&mut run.host)?;
         c.own_text(&mut run.kernel)?;
         c.own_text(&mut run.mglru)?;
-        c.u64s([
-            &mut run.start_real_ns,
-            &mut run.start_mono_ns,
-            &mut run.interval_ns,
-        ])?;
+        c.reading(&mut run.start_real_ns)?;
+        c.reading(&mut run.start_mono_ns)?;
+        c.reading(&mut run.interval_ns)?;
         c.own_text(&mut run.filter)?;
         let mut series = run.round.as_ref().map(|round| round.series.clone());
         let mut number = run.round.as_ref().map(|round| round.number);
@@ -73,7 +71,7 @@ impl Record for EndRow {
     const TABLE: &'static str = "run_end";
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
-        c.u64(&mut self.0.mono_ns)?;
+        c.reading(&mut self.0.mono_ns)?;
         c.own_text(&mut self.0.reason)
     }
 }
@@ -150,19 +148,18 @@ impl Record for WorkloadRow {
         let Self(workload) = self;
         c.own_text(&mut workload.directory)?;
         c.small(&mut workload.tgid)?;
-        c.u64(&mut workload.start_mono_ns)?;
+        c.reading(&mut workload.start_mono_ns)?;
         c.own_lines(&mut workload.output.text)?;
-        c.u64(&mut workload.output.dropped_bytes)?;
+        c.reading(&mut workload.output.dropped_bytes)?;
         let mut end = workload.ended.as_ref().map(|ended| ended.mono_ns);
-        c.opt_u64(&mut end)?;
+        c.opt_reading(&mut end)?;
         let mut ended = workload.ended.take().unwrap_or_default();
         c.opt_small(&mut ended.code)?;
         c.opt_small(&mut ended.signal)?;
         let usage = &mut ended.usage;
+        c.u64s([&mut usage.user_ns, &mut usage.system_ns])?;
+        c.reading(&mut usage.max_rss_bytes)?;
         c.u64s([
-            &mut usage.user_ns,
-            &mut usage.system_ns,
-            &mut usage.max_rss_bytes,
             &mut usage.minor_faults,
             &mut usage.major_faults,
             &mut usage.voluntary_switches,
@@ -273,11 +270,17 @@ fn replace<R: Record>(
 fn all<R: Record>(conn: &Connection, caches: &mut Caches) -> Result<Vec<R>, Fault> {
     let mut rows = Vec::new();
     let mut sum = of_bytes(R::TABLE.as_bytes());
-    each::<R>(conn, caches, &mut Left::new(MAX_ROWS), None, |row, of| {
-        sum = mix(sum, of);
-        rows.push(row);
-        Ok(())
-    })?;
+    each::<R>(
+        conn,
+        caches,
+        &mut Left::new(MAX_ROWS, MAX_TOTAL),
+        None,
+        |row, of| {
+            sum = mix(sum, of);
+            rows.push(row);
+            Ok(())
+        },
+    )?;
     let wanted: Option<i64> = conn
         .query_row(
             "SELECT digest FROM checksum WHERE name = ?1",

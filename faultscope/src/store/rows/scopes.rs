@@ -55,8 +55,8 @@ fn counters<C: Codec>(c: &mut C, counters: &mut Counters) -> Result<(), Fault> {
         plain(c, Scope::WaitNs(class))?;
     }
     // Sums for queries; each class stands in the list.
-    c.u64(&mut rare.0[WAITS].iter().fold(0, |sum, n| sum.wrapping_add(*n)))?;
-    c.u64(
+    c.word(&mut rare.0[WAITS].iter().fold(0, |sum, n| sum.wrapping_add(*n)))?;
+    c.word(
         &mut rare.0[WAIT_NS]
             .iter()
             .fold(0, |sum, n| sum.wrapping_add(*n)),
@@ -200,7 +200,8 @@ impl Record for CgroupRow {
     const TABLE: &'static str = "cgroup";
 
     fn columns<C: Codec>(&mut self, c: &mut C) -> Result<(), Fault> {
-        c.u64s([&mut self.id, &mut self.row.threads])?;
+        c.word(&mut self.id)?;
+        c.u64(&mut self.row.threads)?;
         counters(c, &mut self.row.counters)
     }
 }

@@ -34,14 +34,26 @@ impl Random {
         self.next() % n
     }
 
-    /// Mostly small, often zero, at times any number of 64 bits.
+    /// Mostly small, often zero, at times as large as one counter may be.
     fn count(&mut self) -> u64 {
         match self.below(8) {
             0..3 => 0,
-            3..6 => self.below(1000),
-            6 => self.next() >> 20,
-            _ => self.next(),
+            3..7 => self.below(1000),
+            _ => self.next() >> 20,
         }
+    }
+
+    /// As a count, or any number of 64 bits.
+    fn word(&mut self) -> u64 {
+        match self.below(8) {
+            0 => self.next(),
+            _ => self.count(),
+        }
+    }
+
+    /// A clock.
+    fn reading(&mut self) -> u64 {
+        self.next() >> 2
     }
 
     fn u32(&mut self) -> u32 {
@@ -119,7 +131,7 @@ impl Random {
             handoffs: self.counts(),
             histogram: self.histogram(),
             traced: self.count(),
-            address: self.count(),
+            address: self.word(),
         }
     }
 }
@@ -136,9 +148,9 @@ fn chain(slot: u32) -> Arc<CallChain> {
 pub(super) fn interval(seed: u64, rows: u64) -> Interval {
     let r = &mut Random(seed);
     let mut d = Delta {
-        t_mono_ns: r.next(),
-        t_real_ns: r.next(),
-        interval_ns: r.next(),
+        t_mono_ns: r.reading(),
+        t_real_ns: r.reading(),
+        interval_ns: r.count(),
         is_first: r.flag(),
         is_paravirtual: r.maybe(Random::flag),
         symbols_refused: r.maybe(|r| r.name().to_string()),
@@ -317,7 +329,7 @@ fn scopes(r: &mut Random, d: &mut Delta, rows: u64) {
             process,
             Process {
                 comm: r.name(),
-                cgroup: r.count(),
+                cgroup: r.word(),
                 threads: r.count(),
                 is_workload: r.flag(),
                 counters,
@@ -332,18 +344,18 @@ fn scopes(r: &mut Random, d: &mut Delta, rows: u64) {
             d.threads.insert(
                 ThreadId {
                     tid: r.u32(),
-                    start_ns: r.count(),
+                    start_ns: r.reading(),
                 },
                 Thread {
                     process,
                     comm: r.name(),
-                    cgroup: r.count(),
+                    cgroup: r.word(),
                     counters,
                 },
             );
         }
         d.cgroups.insert(
-            r.count(),
+            r.word(),
             Cgroup {
                 threads: r.count(),
                 counters: Counters(r.counts()),
@@ -392,8 +404,8 @@ fn locks(r: &mut Random, d: &mut Delta, rows: u64) {
             class: r.small(8) as usize,
             mode: [0, 2, 4][r.small(3) as usize],
             node: r.small(2),
-            id: r.count(),
-            memcg: r.count(),
+            id: r.word(),
+            memcg: r.word(),
             stack: r.small(20),
             owner: r.small(30),
         };
@@ -433,7 +445,7 @@ fn locks(r: &mut Random, d: &mut Delta, rows: u64) {
         d.lru_holds.insert(
             LruLockId {
                 node: r.small(2),
-                memcg: r.count(),
+                memcg: r.word(),
             },
             LruHold {
                 holds: r.count(),
@@ -441,7 +453,7 @@ fn locks(r: &mut Random, d: &mut Delta, rows: u64) {
                 max_ns: r.count(),
                 handoffs: r.counts(),
                 histogram: r.histogram(),
-                address: r.count(),
+                address: r.word(),
             },
         );
     }

@@ -8,11 +8,14 @@ use super::{
 };
 use crate::{
     name::is_unsafe,
-    sample::Interval,
+    sample::{
+        Interval,
+        delta::{Madvise, MadviseId},
+    },
     store::{Error, Recording, Writer, writer::beside},
 };
 use rusqlite::Connection;
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 const INTERVALS: u64 = 4;
 
@@ -296,6 +299,55 @@ fn strings_are_scrubbed() {
     assert_eq!(read.notes, [clean]);
     assert_eq!(&*read.delta.names[&tgid], clean);
     assert!(read.delta.processes.values().all(|p| &*p.comm == clean));
+}
+
+/// Counters whose sums would overflow, and clocks of the far future, are refused although the checksums are right.
+#[test]
+fn what_no_kernel_counts_is_refused() {
+    let most = |interval: &mut Interval, ns| {
+        let delta = Arc::make_mut(&mut interval.delta);
+        delta.madvise = [(
+            MadviseId {
+                tgid: 1,
+                advice: 4,
+                is_remote: false,
+            },
+            Madvise {
+                ns,
+                ..Madvise::default()
+            },
+        )]
+        .into();
+    };
+    let scratch = Scratch::new();
+    let path = scratch.file();
+    let mut wrote = wrote();
+    most(&mut wrote[0], u64::MAX);
+    // Two of them are too much, one is not, however often it is read.
+    most(&mut wrote[1], (1 << 62) + (1 << 61));
+    most(&mut wrote[2], 1 << 62);
+    Arc::make_mut(&mut wrote[3].delta).t_mono_ns = 1 << 62;
+    let mut writer = Writer::create(&path, &run()).expect("a new file");
+    for interval in &wrote {
+        writer.append(interval).expect("written");
+    }
+    writer.finish(&end()).expect("finished");
+    let mut recording = Recording::open(&path).expect("a recording");
+    for _ in 0..3 {
+        let read = recording.interval(1).expect("it fits alone");
+        assert_eq!(read, wrote[1]);
+    }
+    for (index, words) in [
+        (0, "counters are larger"),
+        (2, "counters are larger"),
+        (3, "a clock or a level is larger"),
+    ] {
+        let error = recording.interval(index).map(|_| ()).expect_err("too much");
+        assert!(error.to_string().contains(words), "{index}: {error}");
+    }
+    let mut recording = Recording::open(&path).expect("a recording");
+    let read = recording.interval(2).expect("it fits alone");
+    assert_eq!(read.delta.madvise, wrote[2].delta.madvise);
 }
 
 /// Rows without end, and texts without end, are refused before they fill the memory.
