@@ -97,11 +97,12 @@ impl Curve {
         self.points.first().map(|point| point.n)
     }
 
-    /// The point with the greatest throughput: the peak as measured.
+    /// The point with the greatest throughput, the first of such: the peak as measured.
     #[must_use]
     pub fn best(&self) -> Option<&Point> {
         self.points
             .iter()
+            .rev()
             .max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
     }
 
