@@ -7,6 +7,7 @@ pub mod bpf;
 pub mod cli;
 pub mod collect;
 pub mod commands;
+pub mod compare;
 pub mod error;
 pub mod export;
 pub mod host;

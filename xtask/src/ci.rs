@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::vm::{self, Report};
-use crate::{ebpf, fuzz, lint, proc, setup};
+use crate::{ebpf, fuzz, lint, proc, scipy, setup};
 
 /// What stops a test that hangs, long before the CI machine would; seconds for a whole step.
 const STEP_LIMIT: &str = "2400";
@@ -65,6 +65,7 @@ pub(crate) fn test(root: &Path, skip_kernel: bool, skip_vm: bool) -> bool {
             &print,
         )
     });
+    step("scipy", &|| beside_scipy(root));
     step("fuzz", &|| {
         let options = fuzz::Options::default();
         fuzz::fuzz(root, &options).map(|passed| Counts { passed, ..ONE })
@@ -237,6 +238,24 @@ fn kernel_tests(root: &Path) -> Result<Counts> {
         bail!("no kernel test ran; is every one compiled out or skipped?");
     }
     Ok(counts)
+}
+
+/// The tests of the statistics on data that SciPy has just drawn and answered.
+fn beside_scipy(root: &Path) -> Result<Counts> {
+    let mut all = Counts::default();
+    for file in scipy::vectors(root)? {
+        println!("data of \"{}\"", file.display());
+        let mut command = tests(root);
+        command.env("FAULTSCOPE_SCIPY", file);
+        let counts = count(
+            command.args(["-p", "faultscope", "--test", "stats"]),
+            &print,
+        )?;
+        all.passed += counts.passed;
+        all.failed += counts.failed;
+        all.skipped += counts.skipped;
+    }
+    Ok(all)
 }
 
 /// What this machine's kernel gives, by the kernel tests with the committed object.

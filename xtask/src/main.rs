@@ -12,6 +12,7 @@ mod elf;
 mod fuzz;
 mod lint;
 mod proc;
+mod scipy;
 mod setup;
 mod vm;
 

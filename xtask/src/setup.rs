@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::proc::{capture, run};
+use crate::scipy;
 
 /// A system package and the reason it is needed.
 struct Package {
@@ -76,6 +77,11 @@ const PACKAGES: &[Package] = &[
         name: "python3-pandas",
         why: "the same from pandas and from Python's own sqlite3",
         provides: &["/usr/bin/python3"],
+    },
+    Package {
+        name: "python3-venv",
+        why: "the environment that SciPy is installed into; the statistics of `compare` are checked against it",
+        provides: &[],
     },
     Package {
         name: "mariadb-server",
@@ -167,8 +173,8 @@ pub(crate) fn is_provided(program: &str) -> bool {
         || BASE.iter().any(|(_, names)| names.contains(&program))
 }
 
-/// Installs the packages that are missing, those of `bench overhead` if `with_bench`, then bpf-linker and cargo-fuzz;
-/// does nothing when all is there.
+/// Installs the packages that are missing, those of `bench overhead` if `with_bench`, then bpf-linker, cargo-fuzz and
+/// SciPy; does nothing when all is there.
 pub(crate) fn setup(root: &Path, with_bench: bool) -> Result<()> {
     let more = if with_bench { BENCH_PACKAGES } else { &[] };
     let wanted: Vec<_> = PACKAGES.iter().chain(more).collect();
@@ -179,7 +185,8 @@ pub(crate) fn setup(root: &Path, with_bench: bool) -> Result<()> {
         install(&missing)?;
     }
     bpf_linker(root)?;
-    tool(root, "cargo-fuzz", CARGO_FUZZ, &[])
+    tool(root, "cargo-fuzz", CARGO_FUZZ, &[])?;
+    scipy::install(root)
 }
 
 fn missing_packages(wanted: &[&'static Package]) -> Result<Vec<&'static Package>> {

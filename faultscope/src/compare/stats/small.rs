@@ -1,0 +1,50 @@
+//! What few runs allow to say, in sentences.
+
+use super::{ALPHA, Design, shift};
+
+/// What a reader must know of a comparison of so few runs; `None` if there are enough.
+///
+/// `percent` is the difference of two single runs, in percent.
+#[must_use]
+pub fn small_n(design: Design, percent: Option<f64>) -> Option<String> {
+    let floor = design.floor();
+    let smaller = design.smaller();
+    let sides = match design {
+        Design::Sides(n, m) if n == m => "per side".to_owned(),
+        Design::Sides(n, m) => format!("on one side, {} on the other", n.max(m)),
+        Design::Pairs(_) => "paired".to_owned(),
+    };
+    let runs = if smaller == 1 { "1 run" } else { "runs" };
+    if smaller == 1 {
+        let difference = percent.map_or_else(String::new, |p| format!(" Difference {p:+.1} %."));
+        return Some(format!(
+            "{runs} {sides}: no noise estimate.{difference} No verdict possible. Repeat at least 5 times per side, \
+             alternating kernels."
+        ));
+    }
+    let unit = if matches!(design, Design::Pairs(_)) {
+        "pairs"
+    } else {
+        "runs per side"
+    };
+    if floor > ALPHA {
+        let least = design
+            .least(ALPHA)
+            .map_or_else(String::new, |n| format!(" At least {n} {unit} are needed."));
+        return Some(format!(
+            "{smaller} {runs} {sides}: values and range only, no interval; the smallest possible p is {floor:.2}.{least}"
+        ));
+    }
+    let is_thin = matches!(design, Design::Sides(..)) && smaller <= 4;
+    is_thin.then(|| format!("{smaller} {runs} {sides}: one bad run decides; 5 or more are safer."))
+}
+
+/// How far apart two halves of one side may lie by chance: the larger end of the interval between every other run
+/// and the rest, as a ratio (0.03 for 3 %). `values` are in order of start; `None` for fewer than eight.
+#[must_use]
+pub fn aa_floor(values: &[f64]) -> Option<f64> {
+    let half = |odd: usize| -> Vec<f64> { values.iter().skip(odd).step_by(2).copied().collect() };
+    let found = shift(&half(0), &half(1))?;
+    let (low, high) = found.percent_interval()?;
+    Some(low.abs().max(high.abs()) / 100.0)
+}
