@@ -15,6 +15,8 @@ pub enum Format {
     Pft,
     /// GNU time and the shells' own.
     Time,
+    /// The built-in benches.
+    Bench,
     /// The general table.
     Table,
     /// Expressions of the user's own.
@@ -23,7 +25,13 @@ pub enum Format {
 
 impl Format {
     /// Every format that a text can have, in the order they are tried.
-    pub const ALL: [Self; 4] = [Self::Sysbench, Self::Pft, Self::Time, Self::Table];
+    pub const ALL: [Self; 5] = [
+        Self::Sysbench,
+        Self::Pft,
+        Self::Time,
+        Self::Bench,
+        Self::Table,
+    ];
 
     /// Name, as `--format` takes it and metrics carry it.
     #[must_use]
@@ -32,6 +40,7 @@ impl Format {
             Self::Sysbench => "sysbench",
             Self::Pft => "pft",
             Self::Time => "time",
+            Self::Bench => "bench",
             Self::Table => "table",
             Self::Rules => "regex",
         }
@@ -50,7 +59,9 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self, String> {
         let mut all = Self::ALL.into_iter();
         all.find(|f| f.id() == name).ok_or_else(|| {
-            format!("there is no format \"{name}\"; formats are sysbench, pft, time and table")
+            format!(
+                "there is no format \"{name}\"; formats are sysbench, pft, time, bench and table"
+            )
         })
     }
 }

@@ -3,6 +3,7 @@
 //! A parser takes text and gives measurements, or a sentence that says why not. Damage by mail is undone before
 //! ([`mail`]); what can be read in two ways is refused.
 
+pub mod bench;
 mod found;
 pub mod mail;
 mod metric;
@@ -37,6 +38,7 @@ pub fn results(output: &str, rules: &[MetricRule]) -> (Vec<Metric>, Vec<String>)
         (Format::Sysbench, sysbench::parse(output)),
         (Format::Pft, pft::parse(output)),
         (Format::Time, time::parse(output)),
+        (Format::Bench, bench::parse(output)),
     ] {
         match outcome {
             None => {}
@@ -180,6 +182,7 @@ fn outcome(text: &str, format: Format, defaults: &Defaults, is_asked: bool) -> O
         Format::Sysbench => sysbench::parse(text),
         Format::Pft => pft::parse(text),
         Format::Time => time::parse(text),
+        Format::Bench => bench::parse(text),
         Format::Table => table::parse(text, defaults, is_asked),
         Format::Rules => None,
     }

@@ -125,7 +125,7 @@ fn a_format_that_is_asked_for_and_not_there_is_named() {
         "xml"
             .parse::<Format>()
             .expect_err("unknown")
-            .contains("sysbench, pft, time and table")
+            .contains("sysbench, pft, time, bench and table")
     );
 }
 
