@@ -6,7 +6,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPUs the calling thread may run on, ascending.
-pub(super) fn allowed() -> io::Result<Vec<usize>> {
+///
+/// # Errors
+/// What sched_getaffinity(2) says.
+pub fn allowed() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU)
         .filter(|&cpu| set.is_set(cpu))

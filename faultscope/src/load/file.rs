@@ -64,6 +64,27 @@ impl FileReads {
     }
 }
 
+/// Name of the file system at `path`, or its magic number in hexadecimal; `an unknown file system` if it cannot be
+/// asked.
+#[must_use]
+pub fn file_system(path: &Path) -> String {
+    let Ok(found) = rustix::fs::statfs(path) else {
+        return "an unknown file system".to_owned();
+    };
+    // include/uapi/linux/magic.h
+    let name = match found.f_type {
+        0xef53 => "ext4",
+        0x5846_5342 => "xfs",
+        0x9123_683e => "btrfs",
+        0x0102_1994 => "tmpfs",
+        0x8584_58f6 => "ramfs",
+        0x794c_7630 => "overlayfs",
+        0xf2f5_2010 => "f2fs",
+        magic => return format!("file system {magic:#x}"),
+    };
+    name.to_owned()
+}
+
 impl Load for FileReads {
     fn events(&self) -> &'static str {
         "pages read"

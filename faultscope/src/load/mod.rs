@@ -1,18 +1,22 @@
 //! Built-in loads: short, repeatable work whose events are known beforehand.
 //!
 //! `doctor --cost` and `cargo xtask bench overhead` drive them to measure programs, and the stress tests all of them
-//! together. A load owns its memory and files and leaves nothing behind. No load knows what is attached, and none reads a
-//! clock.
+//! together. `bench` drives [`Team`]s of threads or processes in a process of its own. A load owns its memory and files
+//! and leaves nothing behind. No load knows what is attached, and none but a team reads a clock.
 
 mod advice;
 mod cache;
 mod calls;
 mod contend;
 mod cpu;
+mod fault;
 mod file;
+mod folios;
 mod fork;
+mod mapping;
 mod memory;
 mod share;
+mod team;
 
 use std::io;
 
@@ -20,11 +24,14 @@ pub use advice::{EveryAdvice, Populates};
 pub use cache::Rereads;
 pub use calls::{Advices, Mappings, SystemCalls};
 pub use contend::Contention;
-pub use cpu::{Pinned, process_cpu_ns};
-pub use file::FileReads;
+pub use cpu::{Pinned, allowed, process_cpu_ns};
+pub use fault::{AROUND, Access, Backing, FaultIn, Faulted, Faults, Huge, State};
+pub use file::{FileReads, file_system};
+pub use folios::huge_page_bytes;
 pub use fork::Forks;
 pub use memory::{KernelFaults, Overcommit, ReadFaults, WriteFaults};
 pub use share::SharedMappings;
+pub use team::{Kind, MEMBER, Team, Used};
 
 /// Work that causes a known number of events each time.
 pub trait Load {

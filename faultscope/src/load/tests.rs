@@ -77,19 +77,19 @@ fn other_loads_repeat_the_same_count() {
 
 #[test]
 fn a_load_stays_where_it_is_put_until_it_is_let_go() {
-    let before = cpu::allowed().expect("own affinity");
+    let before = allowed().expect("own affinity");
     let pinned = Pinned::new().expect("own affinity may be narrowed");
     assert_eq!(
-        cpu::allowed().expect("own affinity"),
+        allowed().expect("own affinity"),
         before.last().copied().into_iter().collect::<Vec<_>>()
     );
     drop(pinned);
-    assert_eq!(cpu::allowed().expect("own affinity"), before);
+    assert_eq!(allowed().expect("own affinity"), before);
 }
 
 #[test]
 fn contending_threads_both_come_to_an_end() {
-    let cpus = cpu::allowed().expect("own affinity");
+    let cpus = allowed().expect("own affinity");
     let ends = [cpus[0], *cpus.last().expect("at least one CPU")];
     let mut load = Contention::new(ends).expect("memory");
     assert!(load.run().expect("the load runs") > 0);
