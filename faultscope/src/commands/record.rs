@@ -1,7 +1,8 @@
 //! `record`: what the kernel did and what a command says of itself, in one file.
 
+pub(super) mod bare;
 mod describe;
-mod one;
+pub(super) mod one;
 mod others;
 mod progress;
 mod rounds;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 pub(super) use describe::identity;
+pub(super) use rounds::Item;
 
 use super::session::Options;
 use crate::error::Failure;
@@ -51,6 +53,8 @@ pub struct Record {
     pub metrics: Vec<MetricRule>,
     /// Incomplete is not done.
     pub is_strict: bool,
+    /// The command's output is kept but not passed on, and a file that was written is not announced.
+    pub is_quiet: bool,
 }
 
 /// Records, one file for each run; the status to end with.
@@ -98,10 +102,15 @@ pub fn run(record: &Record) -> anyhow::Result<u8> {
 
 /// `faultscope-20261130T204309Z.fsc`.
 fn default_name(t_real_ns: u64) -> PathBuf {
+    format!("faultscope-{}.fsc", compact_time(t_real_ns)).into()
+}
+
+/// `20261130T204309Z`, a time that a file name may hold anywhere.
+pub(super) fn compact_time(t_real_ns: u64) -> String {
     let time = crate::render::time::format_rfc3339(t_real_ns);
     let seconds = time.split('.').next().unwrap_or_default();
     let compact: String = seconds.chars().filter(|c| !"-:".contains(*c)).collect();
-    format!("faultscope-{compact}Z.fsc").into()
+    format!("{compact}Z")
 }
 
 /// A line on standard error; nobody reads it if it is closed.

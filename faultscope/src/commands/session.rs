@@ -41,6 +41,8 @@ pub struct Options {
     pub forbidden: BTreeSet<String>,
     /// How long after memory was given back a fault on it counts; a second if not given.
     pub refault_window: Option<Duration>,
+    /// Sets that a recording has beside the core set; all that are not attached by name only if not given.
+    pub recorded: Option<Vec<Set>>,
     /// The object to load in place of the embedded one.
     pub bpf_object: Option<PathBuf>,
     /// Map sizes in place of those for this machine.
@@ -166,6 +168,14 @@ impl Session {
     /// command if it is `with_workload`.
     pub fn record_all(&mut self, with_workload: bool) {
         self.measure_also(&Shown::recording(with_workload));
+    }
+
+    /// Attaches what a recording of `options` holds.
+    pub fn record(&mut self, options: &Options, with_workload: bool) {
+        match &options.recorded {
+            None => self.record_all(with_workload),
+            Some(sets) => self.measure_also(&Shown::of_sets(sets, with_workload)),
+        }
     }
 
     fn measure_also(&mut self, shown: &Shown) {

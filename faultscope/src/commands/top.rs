@@ -22,7 +22,7 @@ use crate::tui::{self, Control, Frame};
 #[derive(Debug)]
 pub enum From {
     /// The live kernel.
-    Kernel(Options),
+    Kernel(Box<Options>),
     /// A recording.
     Recording(PathBuf),
     /// The recording that ships with the tool.

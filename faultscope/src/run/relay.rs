@@ -5,6 +5,7 @@
 //! anybody holds the other end of a pipe: a command whose recorder was killed, or a daemon the command left behind.
 //! What standard output refuses is not read any more, so the command meets the closed pipe it would have met.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -58,7 +59,16 @@ impl Relay {
         Self::start_to([libc::STDOUT_FILENO, libc::STDERR_FILENO])
     }
 
-    /// The same with other outputs, for tests.
+    /// The same, but what the command writes is kept and shown to nobody.
+    ///
+    /// # Errors
+    /// As [`Relay::start`].
+    pub fn start_quiet() -> io::Result<(Self, Inlets)> {
+        let null = File::options().write(true).open("/dev/null")?;
+        Self::start_to([null.as_raw_fd(); 2])
+    }
+
+    /// The same with other outputs.
     pub(super) fn start_to(to: [RawFd; 2]) -> io::Result<(Self, Inlets)> {
         let (out, stdout) = io::pipe()?;
         let (err, stderr) = io::pipe()?;

@@ -66,36 +66,53 @@ pub(super) fn begin(
     host: &HostFacts,
     session: &mut Session,
 ) -> anyhow::Result<Run> {
-    let conditions = Conditions::read(Path::new("/"), host);
+    let run = machine(record, item, series, host)?;
     let bpf_object = object::read(record.capture.bpf_object.as_deref())?;
-    let own = [
-        ("tool_version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("bpf_object_sha256", object::sha256(&bpf_object)),
-    ];
-    let own = own.map(|(id, value)| RunFact {
-        id: id.into(),
-        value: Ok(value),
-    });
-    let facts = conditions.all.into_iter().map(|c| fact(&c.id, c.value));
+    let own = RunFact {
+        id: "bpf_object_sha256".into(),
+        value: Ok(object::sha256(&bpf_object)),
+    };
     let context = session.context().clone();
     Ok(Run {
-        id: identity()?,
-        tool_version: env!("CARGO_PKG_VERSION").into(),
         host: context.host.name.clone(),
         kernel: context.host.kernel.clone(),
         mglru: context.mglru,
-        interval_ns: u64::try_from(record.interval.as_nanos()).unwrap_or(u64::MAX),
         filter: context.filter,
+        facts: run.facts.into_iter().chain([own]).collect(),
+        losses: context.losses.to_vec(),
+        probes: session.probes(),
+        ..run
+    })
+}
+
+/// The machine and the tool, without any probe.
+pub(super) fn machine(
+    record: &Record,
+    item: &Item,
+    series: &str,
+    host: &HostFacts,
+) -> anyhow::Result<Run> {
+    let conditions = Conditions::read(Path::new("/"), host);
+    let own = RunFact {
+        id: "tool_version".into(),
+        value: Ok(env!("CARGO_PKG_VERSION").to_owned()),
+    };
+    let facts = conditions.all.into_iter().map(|c| fact(&c.id, c.value));
+    let uname = rustix::system::uname();
+    Ok(Run {
+        id: identity()?,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        host: scrub(uname.nodename().to_bytes()),
+        kernel: scrub(uname.release().to_bytes()),
+        interval_ns: u64::try_from(record.interval.as_nanos()).unwrap_or(u64::MAX),
         labels: record.labels.clone(),
         round: item.round.map(|(number, side)| Round {
             series: series.to_owned(),
             number,
             side: side.to_owned(),
         }),
-        facts: own.into_iter().chain(facts).collect(),
+        facts: std::iter::once(own).chain(facts).collect(),
         kernel_config: conditions.kernel_config,
-        losses: context.losses.to_vec(),
-        probes: session.probes(),
         ..Run::default()
     })
 }

@@ -24,17 +24,17 @@ use crate::workload::{results, settle_work};
 
 /// How a run ended.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(in crate::commands) struct Outcome {
     /// Status to end with.
-    pub(super) status: u8,
+    pub(in crate::commands) status: u8,
     /// Why the recording is not whole.
-    pub(super) reasons: Vec<String>,
+    pub(in crate::commands) reasons: Vec<String>,
     /// The user stopped it.
-    pub(super) is_stopped: bool,
+    pub(in crate::commands) is_stopped: bool,
 }
 
 /// Makes one run.
-pub(super) fn run(
+pub(in crate::commands) fn run(
     record: &Record,
     item: &Item,
     series: &str,
@@ -46,14 +46,20 @@ pub(super) fn run(
     let has_command = !item.command.is_empty();
     // Forked before anything is attached, or programs would live as long as it does.
     let mut relay = has_command
-        .then(Relay::start)
+        .then(|| {
+            if record.is_quiet {
+                Relay::start_quiet()
+            } else {
+                Relay::start()
+            }
+        })
         .transpose()
         .context("starting the process that passes output on")?;
     let root = Path::new("/");
     let mut host = HostFacts::read(root);
     let probes = consult_kernel(root, &mut host);
     let mut session = Session::start_on(root, &host, probes, &record.capture)?;
-    session.record_all(has_command);
+    session.record(&record.capture, has_command);
     let mut description = describe::begin(record, item, series, &host, &mut session)?;
     let before = Used::read(root);
     // What attaching took belongs to no interval.
@@ -111,7 +117,7 @@ pub(super) fn run(
         workload.output = describe::output(&relay.kept());
         recording.write_results(record, workload);
     }
-    recording.finish(item, &stop, &mut outcome);
+    recording.finish(item, &stop, record.is_quiet, &mut outcome);
     Ok(outcome)
 }
 
@@ -147,7 +153,7 @@ fn not_started(error: anyhow::Error) -> anyhow::Result<Outcome> {
 }
 
 /// Waits for the end of a command whose recording is over, and passes signals on meanwhile.
-fn wait_for(child: &Child, signals: &mut Signals, outcome: &mut Outcome) {
+pub(super) fn wait_for(child: &Child, signals: &mut Signals, outcome: &mut Outcome) {
     loop {
         let files = [signals.as_fd().as_raw_fd(), child.as_fd().as_raw_fd()];
         let [is_signal, is_ended] = wait_readable(files, None);
@@ -394,7 +400,7 @@ impl Recording {
     }
 
     /// Closes the file and says what is in it.
-    fn finish(mut self, item: &Item, stop: &Stop, outcome: &mut Outcome) {
+    fn finish(mut self, item: &Item, stop: &Stop, is_quiet: bool, outcome: &mut Outcome) {
         let Some(writer) = self.writer.take() else {
             return;
         };
@@ -404,6 +410,7 @@ impl Recording {
             reason: stop.reason.clone(),
         };
         match writer.finish(&end) {
+            Ok(()) if is_quiet => {}
             Ok(()) => say(&format!(
                 "wrote \"{}\": {}",
                 scrub(item.path.as_os_str().as_encoded_bytes()),

@@ -7,15 +7,15 @@ use super::Record;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item {
+pub(in crate::commands) struct Item {
     /// Its file.
-    pub(super) path: PathBuf,
+    pub(in crate::commands) path: PathBuf,
     /// Its round from 1, and side, among several.
-    pub(super) round: Option<(u32, &'static str)>,
+    pub(in crate::commands) round: Option<(u32, &'static str)>,
     /// The command, empty for none.
-    pub(super) command: Vec<OsString>,
+    pub(in crate::commands) command: Vec<OsString>,
     /// Shell command to run before.
-    pub(super) setup: Option<String>,
+    pub(in crate::commands) setup: Option<String>,
 }
 
 /// All runs in order; `default` names the file if the user does not.
@@ -102,6 +102,7 @@ mod tests {
             labels: std::collections::BTreeMap::new(),
             metrics: Vec::new(),
             is_strict: false,
+            is_quiet: false,
         }
     }
 

@@ -63,6 +63,25 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// These sets beside the core set, for a recording whose reader knows what it wants; stacks, the clock samples and
+    /// the sharing window only as far as the sets bring them.
+    pub(super) fn of_sets(sets: &[Set], with_workload: bool) -> Self {
+        let sets: BTreeSet<Set> = sets
+            .iter()
+            .copied()
+            .chain(with_workload.then_some(Set::Workload))
+            .collect();
+        Self {
+            stacks: sets.contains(&Set::Taken),
+            sharing: true,
+            budget: sets.contains(&Set::Budget),
+            statistics: false,
+            sets,
+        }
+    }
+}
+
 /// Sets whose signals a table shows.
 fn sets(table: TableId) -> &'static [Set] {
     match table {
