@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use faultscope::bpf::object;
 use faultscope::cli::{
-    Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs, ReportArgs, TopArgs,
+    BenchArgs, BenchLoadArgs, Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs,
+    ReportArgs, TopArgs,
 };
 use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, From, Top};
-use faultscope::commands::{consult_kernel, cost, doctor, import, report};
+use faultscope::commands::{bench, consult_kernel, cost, doctor, import, report};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
@@ -22,14 +23,21 @@ const OWN_ERROR: u8 = 125;
 
 fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
+        Command::Bench(args) => return ended(run_bench(*args)),
+        Command::BenchLoad(args) => return ended(run_bench_load(args)),
         Command::Doctor(args) => run_doctor(&args),
         Command::Import(args) => run_import(args),
         Command::Report(args) => run_report(args),
         Command::Top(args) => run_top(*args),
         Command::Record(args) => return run_record(*args),
     };
+    ended(outcome.map(|exit| exit as u8))
+}
+
+/// The status of a command, with one message for what ended it.
+fn ended(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
-        Ok(exit) => exit.into(),
+        Ok(status) => status.into(),
         Err(error) => {
             if !is_broken_pipe(&error) {
                 // A closed standard error leaves nobody to tell.
@@ -101,6 +109,7 @@ fn run_record(args: RecordArgs) -> ExitCode {
         labels: args.labels.into_iter().collect(),
         metrics: args.metrics,
         is_strict: args.strict,
+        is_quiet: false,
     });
     match recorded {
         Ok(status) => status.into(),
@@ -114,6 +123,23 @@ fn run_record(args: RecordArgs) -> ExitCode {
             }
         }
     }
+}
+
+fn run_bench(args: BenchArgs) -> anyhow::Result<u8> {
+    // Rows are flushed one by one, so that a sweep can be watched.
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.options().map_err(Failure::Usage)? {
+        Some(options) => bench::run(&options, &mut out, &mut io::stderr()),
+        None => {
+            bench::list(&mut out)?;
+            out.flush()?;
+            Ok(0)
+        }
+    }
+}
+
+fn run_bench_load(args: BenchLoadArgs) -> anyhow::Result<u8> {
+    bench::load(&args.job().map_err(Failure::Usage)?)
 }
 
 fn run_import(args: ImportArgs) -> anyhow::Result<Exit> {
@@ -152,7 +178,7 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
     let from = match args.replay {
         Some(path) => From::Recording(path),
         None if args.demo => From::Demo,
-        None => From::Kernel(Options {
+        None => From::Kernel(Box::new(Options {
             pids: args.filters.pids,
             cgroups: args.filters.cgroups,
             comms: args.filters.comms,
@@ -160,7 +186,7 @@ fn run_top(args: TopArgs) -> anyhow::Result<Exit> {
             refault_window: Some(args.refault_window),
             bpf_object: args.bpf_object,
             ..Options::default()
-        }),
+        })),
     };
     top::run(&Top {
         from,

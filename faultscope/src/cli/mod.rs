@@ -2,6 +2,7 @@
 //!
 //! Knows the names a user may type (views, fields, formats, programs), and nothing of what commands do with them.
 
+mod bench;
 mod doctor;
 mod filters;
 mod format;
@@ -12,6 +13,7 @@ mod report;
 mod tests;
 mod top;
 
+pub use bench::{BenchArgs, BenchLoadArgs};
 pub use doctor::DoctorArgs;
 pub use filters::Filters;
 pub use import::{Choice, ImportArgs};
@@ -47,6 +49,12 @@ impl Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Runs built-in loads and shows what they and the kernel say, point by point; every point is a recorded run.
+    #[command(after_help = bench::EXIT_CODES)]
+    Bench(Box<BenchArgs>),
+    /// Does the work of one point of bench.
+    #[command(hide = true)]
+    BenchLoad(BenchLoadArgs),
     /// Shows what this kernel and this process allow, what is lost, and the exact fix.
     #[command(after_help = doctor::EXIT_CODES)]
     Doctor(DoctorArgs),

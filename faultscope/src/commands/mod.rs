@@ -1,5 +1,6 @@
 //! One file for each subcommand, and what they all do first: read the host.
 
+pub mod bench;
 pub mod cost;
 pub mod doctor;
 pub mod import;

@@ -10,6 +10,7 @@
     reason = "a test prints what it saw; the harness owns the output"
 )]
 
+mod bench;
 mod blocked;
 mod budget;
 mod faults;
