@@ -23,11 +23,11 @@ Exit status:
 /// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// The recording.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The recording; or several, of which a directory stands for those in it: their curves by the number of threads.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// Sets the format: text, md, html, json, csv, jsonl, folded or flamegraph. JSON has the schema
-    /// faultscope.report/1. CSV is one table of the range, JSON lines one table of each interval as top writes them.
+    /// faultscope.report/1, or faultscope.sweep/1 of several recordings, which have the first four formats only. CSV is one table of the range, JSON lines one table of each interval as top writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parse_report)]
     pub format: Format,
     /// Writes this table, and leaves the others out; may be repeated. The names are those of top --view.
@@ -72,7 +72,7 @@ impl ReportArgs {
             ));
         }
         Ok(Request {
-            file: self.file,
+            files: self.files,
             format: self.format,
             of: self.of.unwrap_or(Of::Wait),
             tables: self.views,

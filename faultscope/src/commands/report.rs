@@ -1,10 +1,11 @@
 //! `report`: what a recording holds, in one of eight formats.
 
+mod sweep;
 mod when;
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
@@ -21,14 +22,14 @@ use crate::store::{IntervalTime, Recording};
 use crate::workload;
 use std::sync::Arc;
 
-/// Damaged intervals that are named; the others are counted.
+/// Damaged intervals or files that are named; the others are counted.
 const NAMED: usize = 3;
 
 /// What `report` is asked for.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The recording.
-    pub file: PathBuf,
+    /// The recording; or several, and directories of them.
+    pub files: Vec<PathBuf>,
     /// Format of the output.
     pub format: Format,
     /// Which time folded stacks and flame graphs show.
@@ -43,13 +44,20 @@ pub struct Request {
     pub top: Option<usize>,
 }
 
-/// Writes the report of a recording to `out`.
+/// Writes the report of a recording, or of the curves that several make, to `out`.
 ///
 /// # Errors
 /// A file that is no readable recording, a range outside it, and what `out` refused.
-/// [`Failure::Incomplete`] if intervals could not be read: the report is of the others.
+/// [`Failure::Incomplete`] if intervals, or some of several recordings, could not be read: the report is of the others.
 pub fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let mut recording = Recording::open(&request.file)?;
+    match request.files.as_slice() {
+        [file] if !file.is_dir() => one(request, file, out),
+        _ => sweep::run(request, out),
+    }
+}
+
+fn one(request: &Request, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let mut recording = Recording::open(file)?;
     let range = range(request, &recording)?;
     let mut damaged = Vec::new();
     match request.format {
@@ -129,7 +137,10 @@ fn gather(
         warnings.push(left_out(damaged));
     }
     Ok(gather.finish(Beside {
-        file: request.file.display().to_string(),
+        file: request
+            .files
+            .first()
+            .map_or_else(String::new, |file| file.display().to_string()),
         metrics: recording.metrics().to_vec(),
         run,
         warnings,
@@ -168,13 +179,21 @@ fn each(
 }
 
 fn left_out(damaged: &[String]) -> String {
+    unread("intervals", damaged)
+}
+
+fn left_out_files(damaged: &[String]) -> String {
+    unread("recordings", damaged)
+}
+
+fn unread(what: &str, damaged: &[String]) -> String {
     let named = damaged[..damaged.len().min(NAMED)].join("; ");
     let more = match damaged.len().saturating_sub(NAMED) {
         0 => String::new(),
         n => format!("; and {n} more"),
     };
     format!(
-        "{} intervals could not be read and are left out: {named}{more}",
+        "{} {what} could not be read and are left out: {named}{more}",
         damaged.len()
     )
 }

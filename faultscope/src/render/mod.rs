@@ -10,6 +10,7 @@ pub mod flame;
 pub mod foot;
 pub mod header;
 pub mod order;
+pub mod scale;
 pub mod svg;
 pub mod text;
 pub mod time;

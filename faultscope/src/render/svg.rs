@@ -133,6 +133,73 @@ pub fn area(values: &[Option<f64>], label: &str) -> String {
     svg + "</svg>"
 }
 
+/// A curve of a plot.
+#[derive(Debug, Clone)]
+pub struct Line {
+    class: &'static str,
+    points: Vec<(f64, f64)>,
+    is_joined: bool,
+}
+
+impl Line {
+    /// Points that are joined, of a class that gives their colour.
+    #[must_use]
+    pub const fn new(class: &'static str, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            class,
+            points,
+            is_joined: true,
+        }
+    }
+
+    /// Points that stand alone; they are round whatever the plot's proportions, if their class has round caps.
+    #[must_use]
+    pub const fn dots(class: &'static str, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            class,
+            points,
+            is_joined: false,
+        }
+    }
+}
+
+/// Curves over one another, from 0 up to `top`; the first and the last point of all are the sides.
+#[must_use]
+pub fn lines(all: &[Line], top: f64, label: &str) -> String {
+    const WIDTH: f64 = 1000.0;
+    const HEIGHT: f64 = 400.0;
+    // Dots at the sides are not cut in half.
+    const MARGIN: f64 = 12.0;
+    let xs = all.iter().flat_map(|line| &line.points).map(|(x, _)| *x);
+    let (low, high) = xs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
+        (low.min(x), high.max(x))
+    });
+    let mut svg = open("curve", 1000, 400, label);
+    for line in all {
+        let mut path = String::new();
+        for (x, y) in &line.points {
+            let x = MARGIN + (x - low) / (high - low) * (WIDTH - 2.0 * MARGIN);
+            let y = HEIGHT - y / top * HEIGHT;
+            if !(x.is_finite() && y.is_finite()) {
+                continue;
+            }
+            let verb = if path.is_empty() || !line.is_joined {
+                'M'
+            } else {
+                'L'
+            };
+            write!(path, "{verb}{x:.1} {y:.1}").ok();
+            if !line.is_joined {
+                path.push_str("h0");
+            }
+        }
+        if !path.is_empty() {
+            write!(svg, "<path class=\"{}\" d=\"{path}\"/>", line.class).ok();
+        }
+    }
+    svg + "</svg>"
+}
+
 fn open(class: &str, width: usize, height: usize, label: &str) -> String {
     format!(
         "<svg class=\"{class}\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\">",
@@ -190,6 +257,28 @@ mod tests {
             "{svg}"
         );
         assert!(!area(&[None, Some(0.0)], "x").contains("<path"));
+    }
+
+    #[test]
+    fn curves_fill_their_plot_and_dots_stand_alone() {
+        let svg = lines(
+            &[
+                Line::new("line", vec![(0.0, 0.0), (1.0, 2.0), (f64::NAN, 1.0)]),
+                Line::dots("dots", vec![(0.0, 4.0), (2.0, 1.0)]),
+            ],
+            4.0,
+            "<x>",
+        );
+        assert!(
+            svg.contains("<path class=\"line\" d=\"M12.0 400.0L500.0 200.0\"/>"),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("<path class=\"dots\" d=\"M12.0 0.0h0M988.0 300.0h0\"/>"),
+            "{svg}"
+        );
+        assert!(svg.contains("aria-label=\"&lt;x&gt;\""));
+        assert!(!lines(&[Line::new("line", vec![(0.0, 0.0)])], 0.0, "").contains("<path"));
     }
 
     proptest! {

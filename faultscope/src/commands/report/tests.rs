@@ -3,6 +3,8 @@
 use super::*;
 use crate::export::report::fixture::{HOSTILE, PLAIN, interval, run as fixture_run};
 use crate::store::Writer as Recorder;
+
+mod sweep;
 use std::path::Path;
 
 /// A file below the target directory that goes away with the value.
@@ -49,7 +51,7 @@ fn recorded(name: &str, names: &[&str; 4], is_ended: bool) -> Temporary {
 
 fn request(file: &Temporary, format: Format) -> Request {
     Request {
-        file: file.path().to_owned(),
+        files: vec![file.path().to_owned()],
         format,
         of: Of::Wait,
         tables: Vec::new(),

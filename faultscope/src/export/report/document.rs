@@ -2,8 +2,9 @@
 
 mod about;
 mod grid;
+mod scale;
 
-use super::Report;
+use super::{Report, Sweep};
 use crate::model::{
     Field, TableId, Unit, Value,
     headline::{Figure, headline},
@@ -55,7 +56,9 @@ pub(super) struct Pair {
 /// A table with the columns that say something.
 #[derive(Debug)]
 pub(super) struct Grid {
-    pub(super) table: TableId,
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) description: String,
     pub(super) fields: Vec<&'static Field>,
     pub(super) rows: Vec<Vec<String>>,
     pub(super) foot: Vec<String>,
@@ -113,10 +116,29 @@ pub(super) const SECTIONS: &[(&str, &str, &[TableId])] = &[
     ),
 ];
 
+/// What the section of curves is called.
+const SCALABILITY: &str = "Scalability";
+
 /// Said of proxies wherever they stand.
 const PROXY: &str = "No hardware counter was read: these are proxies. Where there is a PMU, \"perf c2c\" is the next step.";
 
 impl Document {
+    /// Several runs: what they are, and the curves that they make together.
+    pub(super) fn of_runs(sweep: &Sweep) -> Self {
+        let mut document = Self {
+            title: format!("faultscope: {} runs", sweep.runs.len()),
+            warnings: sweep
+                .warnings
+                .iter()
+                .map(|w| scrub(w).into_owned())
+                .collect(),
+            sections: Vec::new(),
+        };
+        document.push("runs", "Runs", vec![scale::runs(sweep)]);
+        document.push("scalability", SCALABILITY, scale::curves(&sweep.scaling));
+        document
+    }
+
     pub(super) fn new(report: &Report) -> Self {
         let mut document = Self {
             title: title(report),
@@ -129,6 +151,9 @@ impl Document {
             return document;
         }
         document.push("run", "Machine and workload", about(report));
+        if !report.scaling.is_empty() {
+            document.push("scalability", SCALABILITY, scale::curves(&report.scaling));
+        }
         let figures = headline(
             &report.model,
             &report.run,

@@ -1,7 +1,7 @@
 //! Makes a report from the intervals of a recording, one by one.
 
 use super::{BINS, Range, Report};
-use crate::model::{Context, Missing, Model, Spinlock, TableId};
+use crate::model::{Context, Missing, Model, Spinlock, TableId, scale::AllSeries};
 use crate::sample::{Interval, merge::Merger, run::Run, series::Series};
 use crate::workload::Metric;
 use std::sync::Arc;
@@ -109,6 +109,7 @@ impl Gather {
         };
         let context = Context::of(&run, &interval);
         let merged = self.merger.finish();
+        let scaling = AllSeries::new([(&run, beside.metrics.as_slice())]);
         let model = Model::new(Arc::new(merged.delta.clone()), Arc::new(context));
         let range = Range {
             from_ns: merged.start_mono_ns.saturating_sub(run.start_mono_ns),
@@ -123,6 +124,7 @@ impl Gather {
             merged,
             model,
             series: self.series,
+            scaling,
             range,
             tables: beside.tables,
             top: beside.top,

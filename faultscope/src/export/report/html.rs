@@ -1,7 +1,6 @@
 //! A report as one page: no script, no network, nothing beside the file.
 
 use super::document::{Block, Document, Found, Grid, Pair};
-use super::{Report, plots};
 use crate::model::Field;
 use crate::render::{cell::is_right_aligned, flame, svg::escape};
 use std::io::{self, Write};
@@ -11,7 +10,12 @@ const STYLE: &str = include_str!("page.css");
 /// Text longer than this breaks into lines inside its cell.
 const LONG: usize = 60;
 
-pub(super) fn write(out: &mut dyn Write, report: &Report, document: &Document) -> io::Result<()> {
+/// Writes the page; `plots` gives the plots that stand first in the section of an id.
+pub(super) fn write(
+    out: &mut dyn Write,
+    document: &Document,
+    plots: &dyn Fn(&str) -> Vec<String>,
+) -> io::Result<()> {
     // The policy holds even if a name found a way out of its element.
     write!(
         out,
@@ -43,7 +47,7 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, document: &Document) -
             section.id,
             escape(section.title)
         )?;
-        for plot in plots::of_section(report, section.id) {
+        for plot in plots(section.id) {
             out.write_all(plot.as_bytes())?;
         }
         for block in &section.blocks {
@@ -95,9 +99,9 @@ fn write_grid(out: &mut dyn Write, grid: &Grid) -> io::Result<()> {
     writeln!(
         out,
         "<h3 id=\"{}\">{}</h3>\n<p class=\"soft\">{}</p>",
-        grid.table.id(),
-        escape(grid.table.title()),
-        escape(grid.table.description())
+        escape(&grid.id),
+        escape(&grid.title),
+        escape(&grid.description)
     )?;
     if grid.rows.is_empty() {
         out.write_all(b"<p>Nothing.</p>\n")?;

@@ -3,7 +3,9 @@
 //! Rows are those of `faultscope.top/1`: increments over the range, and rates
 //! beside them as `<id>_per_sec`.
 
-use super::{Report, document::SECTIONS};
+mod scale;
+
+use super::{Report, Sweep, document::SECTIONS};
 use crate::export::jsonl::{Cells, Found, Losses, Reason};
 use crate::model::{
     Model, TableId, Value,
@@ -31,6 +33,8 @@ struct Document<'a> {
     lost: Losses<'a>,
     missing: Vec<Reason<'a>>,
     notes: &'a [String],
+    scalability: Vec<Json>,
+    scalability_missing: &'a [String],
     headline: Vec<Json>,
     findings: Vec<Found<'a>>,
     tables: Tables<'a>,
@@ -57,10 +61,26 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         lost: Losses(&model.lost),
         missing: model.missing.iter().map(Reason::new).collect(),
         notes: &model.notes,
+        scalability: report.scaling.series.iter().map(scale::curve).collect(),
+        scalability_missing: &report.scaling.reasons,
         headline: figures.iter().map(figure).collect(),
         findings: model.findings().iter().map(Found).collect(),
         tables: Tables(report),
     };
+    serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
+    out.write_all(b"\n")
+}
+
+/// Writes several runs and the curves that they make, schema `faultscope.sweep/1`.
+pub(super) fn write_sweep(out: &mut dyn Write, sweep: &Sweep) -> io::Result<()> {
+    let runs: Vec<Json> = sweep.runs.iter().map(scale::run).collect();
+    let document = json!({
+        "schema": "faultscope.sweep/1",
+        "runs": runs,
+        "warnings": sweep.warnings,
+        "scalability": sweep.scaling.series.iter().map(scale::curve).collect::<Vec<_>>(),
+        "scalability_missing": sweep.scaling.reasons,
+    });
     serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
@@ -128,7 +148,7 @@ fn workload(workload: &Workload) -> Json {
     })
 }
 
-fn metric(metric: &Metric) -> Json {
+pub(super) fn metric(metric: &Metric) -> Json {
     let direction = metric.direction.map(|direction| match direction {
         Direction::Higher => "higher",
         Direction::Lower => "lower",

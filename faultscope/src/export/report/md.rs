@@ -69,7 +69,7 @@ fn write_pairs(out: &mut dyn Write, pairs: &[Pair]) -> io::Result<()> {
 }
 
 fn write_grid(out: &mut dyn Write, grid: &Grid) -> io::Result<()> {
-    writeln!(out, "### {}\n", grid.table.title())?;
+    writeln!(out, "### {}\n", markdown(&grid.title))?;
     if grid.rows.is_empty() {
         writeln!(out, "Nothing.")?;
     } else {

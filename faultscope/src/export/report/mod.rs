@@ -13,17 +13,19 @@ mod json;
 mod md;
 mod plots;
 pub mod stacks;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod text;
 
-use crate::model::{Model, TableId};
+use crate::model::{Model, TableId, scale::AllSeries};
 use crate::sample::{merge::Merged, run::Run, series::Series};
 use crate::workload::Metric;
 use document::Document;
 pub use gather::{Beside, Gather};
 pub use stacks::Of;
 use std::io::{self, Write};
+pub use sweep::{Sweep, SweepRun};
 
 /// Bins of the plots: a few pixels each on a wide screen.
 pub const BINS: usize = 160;
@@ -45,6 +47,8 @@ pub struct Report {
     pub model: Model,
     /// The intervals over time.
     pub series: Series,
+    /// Curves that the workload's figures make, of a run at several numbers of threads.
+    pub scaling: AllSeries,
     /// The part of the run that is reported.
     pub range: Range,
     /// Tables asked for; empty for all that a report has.
@@ -104,7 +108,9 @@ impl Report {
         match layout {
             Layout::Text => text::write(out, &Document::new(self)),
             Layout::Md => md::write(out, &Document::new(self)),
-            Layout::Html => html::write(out, self, &Document::new(self)),
+            Layout::Html => {
+                html::write(out, &Document::new(self), &|id| plots::of_section(self, id))
+            }
             Layout::Json => json::write(out, self),
         }
         .and_then(|()| out.flush())

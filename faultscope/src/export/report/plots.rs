@@ -1,9 +1,11 @@
 //! The plots of the page.
 
 use super::{Of, Report};
+use crate::model::scale::{AllSeries, Series};
 use crate::render::{
     flame::{Stacks, flame},
-    number::{format_ns, format_si},
+    number::{format_ns, format_ratio, format_si},
+    scale,
     svg::{Heat, LEVELS, area, escape},
 };
 use crate::sample::{
@@ -24,6 +26,7 @@ const LISTED: usize = 8;
 pub(super) fn of_section(report: &Report, id: &str) -> Vec<String> {
     match id {
         "budget" => vec![flame_of(report, Of::Fault)],
+        "scalability" => of_curves(&report.scaling),
         "faults" => vec![rate(report), latency(report)],
         "locks" => vec![
             waits(report),
@@ -32,6 +35,54 @@ pub(super) fn of_section(report: &Report, id: &str) -> Vec<String> {
         ],
         _ => Vec::new(),
     }
+}
+
+/// Throughput and efficiency of each curve.
+pub(super) fn of_curves(all: &AllSeries) -> Vec<String> {
+    all.series.iter().enumerate().map(curve).collect()
+}
+
+fn curve((at, series): (usize, &Series)) -> String {
+    let Some(best) = series.scaling.curve.best() else {
+        return String::new();
+    };
+    let throughput = format!("{}/s", format_si(best.per_sec * scale::TOP));
+    let efficiency = format_ratio(scale::efficiency_top(series));
+    let body = [
+        (throughput, scale::throughput_svg(series)),
+        (efficiency, scale::efficiency_svg(series)),
+    ]
+    .map(|(top, svg)| {
+        format!(
+            "<div class=\"plot\"><div class=\"y\"><span style=\"top:0%\">{}</span><span style=\"top:100%\">0</span></div>\
+             <div class=\"box\">{svg}</div>{}</div>\n",
+            escape(&top),
+            numbers(series)
+        )
+    })
+    .concat();
+    let key = "<div class=\"key\"><span><i class=\"line\"></i>measured</span><span><i class=\"law\"></i>law</span>\
+               <span><i class=\"ideal\"></i>linear</span></div>\n";
+    figure(
+        &format!("curve-{at}"),
+        &scale::title(series),
+        "throughput above, efficiency below; each doubling is as wide as every other; a dot is a run",
+        &(body + key),
+    )
+}
+
+/// The numbers of threads below a plot, the first and the last; the table has those between.
+fn numbers(series: &Series) -> String {
+    let points = &series.scaling.curve.points;
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return String::new();
+    };
+    format!(
+        "<div class=\"x\"><span>{} {over}</span><span>{} {over}</span></div>",
+        first.n,
+        last.n,
+        over = escape(series.over)
+    )
 }
 
 /// A figure with its caption; `id` names it for links and tests.

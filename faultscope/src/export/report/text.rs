@@ -82,7 +82,7 @@ fn write_pairs(out: &mut dyn Write, pairs: &[Pair]) -> io::Result<()> {
 }
 
 fn write_grid(out: &mut dyn Write, grid: &Grid) -> io::Result<()> {
-    writeln!(out, "{}", grid.table.title())?;
+    writeln!(out, "{}", grid.title)?;
     if grid.rows.is_empty() {
         writeln!(out, "  nothing")?;
     } else {

@@ -65,6 +65,12 @@ struct Collected {
 }
 
 impl AllSeries {
+    /// Whether there is no curve, and nothing that looks like one.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.reasons.is_empty()
+    }
+
     /// Makes the curves of the rates of `runs` that say at how many threads they were measured.
     ///
     /// A workload's first rate is its throughput; others of the same output say the same in other words. One number of

@@ -9,6 +9,9 @@ use crate::render::{
 use crate::sample::run::{Usage, Workload};
 use crate::workload::Metric;
 
+/// Figures that are listed at most if the curves that they make stand below.
+const MANY: usize = 40;
+
 /// Machine, run, command and its results.
 pub(super) fn about(report: &Report) -> Vec<Block> {
     let run = &report.run;
@@ -53,7 +56,12 @@ pub(super) fn about(report: &Report) -> Vec<Block> {
     if let Some(workload) = &run.workload {
         blocks.push(Block::Pairs(workload_pairs(workload)));
     }
-    if !report.metrics.is_empty() {
+    if report.metrics.len() > MANY && !report.scaling.series.is_empty() {
+        blocks.push(Block::Lines(vec![format!(
+            "{} figures of the workload, of which the throughputs stand below; --format json has all",
+            report.metrics.len()
+        )]));
+    } else if !report.metrics.is_empty() {
         blocks.push(Block::Pairs(results(report)));
     }
     let untold = report.untold();

@@ -80,7 +80,9 @@ pub(super) fn grid(report: &Report, id: TableId) -> Block {
         .chain(spinlock_line(model, id))
         .collect();
     Block::Grid(Grid {
-        table: id,
+        id: id.id().to_owned(),
+        title: id.title().to_owned(),
+        description: id.description().to_owned(),
         fields,
         rows,
         foot,

@@ -1,0 +1,109 @@
+//! Several recordings: what they say together of scalability.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use super::{Request, left_out_files};
+use crate::error::{Exit, Failure};
+use crate::export::Format;
+use crate::export::report::{Layout, Sweep, SweepRun};
+use crate::name::scrub;
+use crate::store::Recording;
+
+/// Recordings that are read at most.
+const MOST: usize = 10_000;
+
+/// Writes what the recordings make together.
+pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let layout = layout(request)?;
+    let (mut runs, mut damaged) = (Vec::new(), Vec::new());
+    let files = files(&request.files)?;
+    for file in &files {
+        match Recording::open(file) {
+            Ok(recording) => runs.push(SweepRun {
+                file: file.display().to_string(),
+                run: recording.run().clone(),
+                metrics: recording.metrics().to_vec(),
+            }),
+            // It names its file.
+            Err(error) => damaged.push(error.to_string()),
+        }
+    }
+    if runs.is_empty() {
+        bail!("none of the files can be read: {}", damaged.join("; "));
+    }
+    let warnings = if damaged.is_empty() {
+        Vec::new()
+    } else {
+        vec![left_out_files(&damaged)]
+    };
+    Sweep::new(runs, warnings)
+        .write(layout, out)
+        .context("writing the report")?;
+    if damaged.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        Err(Failure::Incomplete(left_out_files(&damaged)).into())
+    }
+}
+
+/// The layout, if the request fits several recordings.
+fn layout(request: &Request) -> Result<Layout, Failure> {
+    let usage = |what: &str| {
+        Failure::Usage(format!(
+            "{what} is of one recording; several are reported as the curves that they make, in text, md, html or json"
+        ))
+    };
+    if request.from.is_some() || request.to.is_some() {
+        return Err(usage("a range"));
+    }
+    if !request.tables.is_empty() {
+        return Err(usage("--view"));
+    }
+    if request.top.is_some() {
+        return Err(usage("--top"));
+    }
+    match request.format {
+        Format::Text => Ok(Layout::Text),
+        Format::Md => Ok(Layout::Md),
+        Format::Html => Ok(Layout::Html),
+        Format::Json => Ok(Layout::Json),
+        other => Err(usage(&format!("--format {}", other.id()))),
+    }
+}
+
+/// The files meant: those named, and those in directories named, sorted.
+fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            files.extend(of_directory(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    if files.len() > MOST {
+        bail!("these are {} recordings; {MOST} are the most", files.len());
+    }
+    Ok(files)
+}
+
+fn of_directory(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let name = scrub(directory.as_os_str().as_encoded_bytes());
+    let entries = std::fs::read_dir(directory)
+        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+        .with_context(|| format!("reading the directory \"{name}\""))?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "fsc"))
+        .collect();
+    if files.is_empty() {
+        return Err(
+            Failure::Usage(format!("there is no .fsc file in the directory \"{name}\"")).into(),
+        );
+    }
+    files.sort();
+    Ok(files)
+}
