@@ -20,4 +20,4 @@ pub use reader::{IntervalTime, Recording};
 pub use writer::Writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

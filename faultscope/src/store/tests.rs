@@ -1,6 +1,6 @@
 //! Tests of whole recordings.
 
-mod fixture;
+pub(crate) mod fixture;
 mod hostile;
 mod kill;
 mod queries;

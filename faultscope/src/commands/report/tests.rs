@@ -68,6 +68,45 @@ fn written(request: &Request) -> String {
     String::from_utf8(out).expect("output is UTF-8")
 }
 
+/// Whatever counters a reader lets through, no sum, ratio or difference of them panics.
+#[test]
+fn any_counters_give_every_format() {
+    for seed in 0..10 {
+        let file = Temporary::new(&format!("any-{seed}"));
+        let mut recorder = Recorder::create(file.path(), &fixture_run(&PLAIN)).expect("a file");
+        for n in 0..3 {
+            let mut interval = crate::store::tests::fixture::interval(seed * 3 + n, 6);
+            let delta = Arc::make_mut(&mut interval.delta);
+            // The fixture's catalogue has two.
+            delta.losses.truncate(2);
+            recorder.append(&interval).expect("written");
+        }
+        drop(recorder);
+        for format in Format::ALL {
+            let tables: &[TableId] = match format {
+                Format::Csv | Format::Jsonl => &TableId::ALL,
+                _ => &[],
+            };
+            for of in Of::ALL {
+                let mut request = request(&file, format);
+                request.of = of;
+                if tables.is_empty() {
+                    let out = written(&request);
+                    // There may be no sampled stack.
+                    assert!(
+                        format == Format::Folded || !out.is_empty(),
+                        "{seed} {format:?}"
+                    );
+                }
+                for table in tables {
+                    request.tables = vec![*table];
+                    written(&request);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_recording_gives_every_format() {
     let file = recorded("formats", &PLAIN, true);

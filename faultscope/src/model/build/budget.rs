@@ -39,7 +39,7 @@ pub(super) fn rows(delta: &Delta, context: &Context) -> Vec<Cells> {
             .text(&f::PART, name)
             .count(&f::SAMPLES, n)
             .real(&f::CPU_SHARE, ratio(n, of).filter(|_| of >= FEWEST_SAMPLES))
-            .count(&f::TIME_NS, n * budget.period_ns)
+            .count(&f::TIME_NS, n.saturating_mul(budget.period_ns))
     };
     let mut rows: Vec<Cells> = FaultPart::ALL
         .iter()

@@ -264,8 +264,8 @@ fn times(cells: Cells, holds: u64, ns: u64, max_ns: u64, histogram: &Histogram) 
 /// lru_locks that reclaim and others take by open-coded locking: an estimate,
 /// with what it was made from.
 fn uncovered(coverage: &LruCoverage) -> Cells {
-    let estimate = coverage.uncovered * coverage.sample;
-    let share = super::ratio(estimate, estimate + coverage.acquired);
+    let estimate = coverage.uncovered.saturating_mul(coverage.sample);
+    let share = super::ratio(estimate, estimate.saturating_add(coverage.acquired));
     let comment = format!(
         "estimate: of {} releases that end no tracked hold, 1 in {} tested, {} were lru_locks; {} of all lru_lock \
          holds are not in the rows above",

@@ -145,7 +145,7 @@ fn chain(slot: u32) -> Arc<CallChain> {
 }
 
 /// An interval of about `rows` rows a table.
-pub(super) fn interval(seed: u64, rows: u64) -> Interval {
+pub(crate) fn interval(seed: u64, rows: u64) -> Interval {
     let r = &mut Random(seed);
     let mut d = Delta {
         t_mono_ns: r.reading(),
