@@ -64,11 +64,10 @@ fn fault_in_turns(link: &mut Link, arguments: &[u64]) {
     });
 }
 
-/// Whether the CPUs are an emulator's, which takes them in turns of many ms (QEMU's
-/// TCG names itself so): their threads do not fault at the same time, and a window
-/// does not hold the faults of a turn.
-fn is_emulated() -> bool {
-    let emulated = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|t| t.contains("QEMU TCG"));
+/// Says so where CPUs are an emulator's: their threads do not fault at the same time, and a window does not hold the
+/// faults of a turn.
+fn skips_emulated() -> bool {
+    let emulated = support::is_emulated();
     if emulated {
         support::skip(
             "emulated CPUs do not fault at the same time; turns by lot are tested instead",
@@ -266,7 +265,7 @@ fn shared_by(pages: &[u64]) -> [f64; 4] {
 /// One thread on one CPU shares nothing; nothing is expected either.
 #[test]
 fn one_faulting_thread_shares_nothing() {
-    if is_emulated() {
+    if skips_emulated() {
         return;
     }
     let [expected, bound, _, greatest] = shared_by(&[3_000]);
@@ -276,7 +275,7 @@ fn one_faulting_thread_shares_nothing() {
 
 /// Two CPUs with like shares: half expected, all possible.
 fn two_cpus(pages: &[u64]) {
-    if is_emulated() {
+    if skips_emulated() {
         return;
     }
     let [expected, bound, measured, greatest] = shared_by(pages);
@@ -310,7 +309,7 @@ fn four_faulting_threads_share_as_expected_multi() {
 /// A CPU with a tenth of the faults bounds the handoffs to a fifth of them.
 #[test]
 fn uneven_shares_bound_the_handoffs_multi() {
-    if is_emulated() {
+    if skips_emulated() {
         return;
     }
     let [expected, bound, measured, _] = shared_by(&[2_700, 300]);

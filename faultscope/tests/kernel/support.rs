@@ -284,6 +284,11 @@ pub(crate) fn is_rt() -> bool {
     kernel.preemption.value() == Some(&Preemption::Realtime)
 }
 
+/// Whether the CPUs are an emulator's: slow, and in turns of many ms each.
+pub(crate) fn is_emulated() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))
+}
+
 /// Prints what was seen and demands a floor of it.
 pub(crate) fn demand(what: &str, seen: u64, floor: u64) {
     println!("  {what}: {seen} (floor {floor})");
