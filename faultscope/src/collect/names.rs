@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-/// Names kept of processes that are gone.
+/// Names kept of processes that are gone, and of functions.
 const MAX_NAMES: usize = 65_536;
 
 /// Caches of names.
@@ -18,6 +18,9 @@ pub(super) struct Names {
     cgroups: Option<CgroupPaths>,
     processes: HashMap<u32, Arc<str>>,
     chains: Arc<HashMap<u32, Arc<CallChain>>>,
+    /// Functions by return address: making the symbol table anew takes longer than all else in a tick, and it is too
+    /// large to keep.
+    functions: HashMap<u64, Option<String>>,
     has_symbols: bool,
     is_paravirtual: Option<bool>,
     symbols_refused: Option<String>,
@@ -32,6 +35,7 @@ impl Names {
             cgroups,
             processes: HashMap::new(),
             chains: Arc::default(),
+            functions: HashMap::new(),
             has_symbols,
             is_paravirtual: None,
             symbols_refused: None,
@@ -111,32 +115,57 @@ impl Names {
         if new.is_empty() {
             return;
         }
-        let symbols = self.has_symbols.then(KernelSymbols::default);
+        let frames: Vec<(u32, Vec<u64>)> = new
+            .into_iter()
+            .filter_map(|slot| {
+                let row = maps.stacks.read(slot as usize - 1);
+                let used = usize::try_from(row.frames_used).ok()?;
+                let frames = row.frames.get(..used).unwrap_or(&row.frames);
+                // One without frames is still being written; next tick.
+                (!frames.is_empty()).then(|| (slot, frames.to_vec()))
+            })
+            .collect();
+        let has_names = self.has_symbols && self.resolve(&frames);
         let mut chains = HashMap::clone(&self.chains);
-        for slot in new {
-            let row = maps.stacks.read(slot as usize - 1);
-            let used = usize::try_from(row.frames_used)
-                .unwrap_or(0)
-                .min(row.frames.len());
-            if used == 0 {
-                // Still being written; next tick.
-                continue;
-            }
-            let frames = &row.frames[..used];
-            let names = match symbols.as_ref().map(|s| s.resolve(frames)) {
-                Some(Ok(names)) => Some(names),
-                Some(Err(reason)) => {
-                    self.symbols_refused = Some(reason);
-                    None
-                }
-                None => None,
-            };
+        for (slot, frames) in frames {
+            let names = has_names.then(|| {
+                let name = |frame| self.functions.get(frame).cloned().flatten();
+                frames.iter().map(name).collect::<Vec<_>>()
+            });
             if let Some(path) = names.as_deref().and_then(is_paravirtual) {
                 self.is_paravirtual = Some(path);
             }
-            chains.insert(slot, Arc::new(chain(frames, names)));
+            chains.insert(slot, Arc::new(chain(&frames, names)));
         }
         self.chains = Arc::new(chains);
+    }
+
+    /// Sees to it that the functions of the chains are known; false without kernel symbols, and why is kept.
+    fn resolve(&mut self, chains: &[(u32, Vec<u64>)]) -> bool {
+        if self.functions.len() > MAX_NAMES {
+            self.functions.clear();
+        }
+        let mut new: Vec<u64> = chains
+            .iter()
+            .flat_map(|(_, frames)| frames)
+            .filter(|frame| !self.functions.contains_key(*frame))
+            .copied()
+            .collect();
+        new.sort_unstable();
+        new.dedup();
+        if new.is_empty() {
+            return true;
+        }
+        match KernelSymbols::default().resolve(&new) {
+            Ok(names) => {
+                self.functions.extend(new.into_iter().zip(names));
+                true
+            }
+            Err(reason) => {
+                self.symbols_refused = Some(reason);
+                false
+            }
+        }
     }
 }
 

@@ -84,7 +84,7 @@ fn any_counters_give_every_format() {
         drop(recorder);
         for format in Format::ALL {
             let tables: &[TableId] = match format {
-                Format::Csv | Format::Jsonl => &TableId::ALL,
+                Format::Csv | Format::Jsonl => TableId::ALL,
                 _ => &[],
             };
             for of in Of::ALL {
