@@ -32,21 +32,62 @@ fn recordings() -> Vec<(String, PathBuf)> {
     found
 }
 
-fn top(path: &Path, table: &str) -> String {
-    let done = Command::new(env!("CARGO_BIN_EXE_faultscope"))
-        .args([
-            "top", "-b", "--format", "jsonl", "--view", table, "--replay",
-        ])
-        .arg(path)
-        .output()
-        .expect("the binary runs");
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert!(
-        matches!(done.status.code(), Some(0 | 4)),
-        "{}: {error}",
-        done.status
-    );
-    String::from_utf8(done.stdout).expect("UTF-8")
+/// A copy of the recordings, for what is read with its log gets an index beside it.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new(test: &str) -> Self {
+        let name = format!("faultscope-golden-{}-{test}", std::process::id());
+        let copy = Self(std::env::temp_dir().join(name));
+        std::fs::create_dir(&copy.0).expect("a new directory");
+        for entry in std::fs::read_dir(data()).expect("readable") {
+            let path = entry.expect("readable").path();
+            let name = path.file_name().expect("a name");
+            std::fs::copy(&path, copy.0.join(name)).expect("a copy");
+        }
+        copy
+    }
+
+    /// What faultscope writes of the recording `name`.
+    fn output(&self, arguments: &[&str], name: &str) -> String {
+        let done = Command::new(env!("CARGO_BIN_EXE_faultscope"))
+            .args(arguments)
+            .arg(format!("{name}.fsc"))
+            .current_dir(&self.0)
+            .output()
+            .expect("the binary runs");
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            matches!(done.status.code(), Some(0 | 4)),
+            "{}: {error}",
+            done.status
+        );
+        String::from_utf8(done.stdout).expect("UTF-8")
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("the directory is ours");
+    }
+}
+
+/// Holds what was made against what is kept, line by line, or keeps it.
+fn hold(kept: &str, made: &str) {
+    let path = data().join(kept);
+    if std::env::var_os("FAULTSCOPE_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, made).expect("tests/data is writable");
+    }
+    let old = std::fs::read_to_string(&path).expect("the expected output is kept");
+    assert_eq!(old.lines().count(), made.lines().count(), "{kept}");
+    for (i, (old, new)) in old.lines().zip(made.lines()).enumerate() {
+        let value = |line| serde_json::from_str::<Value>(line).expect("JSON");
+        assert_eq!(
+            change(&value(old), &value(new), ""),
+            None,
+            "{kept}, line {i}"
+        );
+    }
 }
 
 /// The first place where `new` lacks or changes what `old` has; new keys are no change.
@@ -74,43 +115,45 @@ fn change(old: &Value, new: &Value, at: &str) -> Option<String> {
 
 #[test]
 fn golden_recordings_say_what_they_said() {
-    let recordings = recordings();
-    let is_writing = std::env::var_os("FAULTSCOPE_WRITE_GOLDEN").is_some();
-    for (name, path) in &recordings {
+    let copy = Copy::new("top");
+    for (name, _) in recordings() {
         for table in TableId::ALL.iter().map(|table| table.id()) {
-            let made = top(path, table);
-            if !KEPT.contains(&table) {
-                continue;
-            }
-            let kept = data().join(format!("{name}.{table}.jsonl"));
-            if is_writing {
-                std::fs::write(&kept, &made).expect("tests/data is writable");
-            }
-            let kept = std::fs::read_to_string(&kept).expect("the expected output is kept");
-            assert_eq!(
-                kept.lines().count(),
-                made.lines().count(),
-                "{name}, {table}"
+            let made = copy.output(
+                &[
+                    "top", "-b", "--format", "jsonl", "--view", table, "--replay",
+                ],
+                &name,
             );
-            for (i, (old, new)) in kept.lines().zip(made.lines()).enumerate() {
-                let value = |line| serde_json::from_str::<Value>(line).expect("JSON");
-                let changed = change(&value(old), &value(new), "");
-                assert_eq!(changed, None, "{name}, {table}, interval {i}");
+            if KEPT.contains(&table) {
+                hold(&format!("{name}.{table}.jsonl"), &made);
             }
         }
     }
 }
 
 #[test]
+fn golden_recordings_are_reported_as_they_were() {
+    let copy = Copy::new("report");
+    for (name, _) in recordings() {
+        let made = copy.output(&["report", "--format", "json"], &name);
+        // On one line, so that it is compared as one value.
+        let value: Value = serde_json::from_str(&made).expect("JSON");
+        hold(&format!("{name}.report.json"), &format!("{value}\n"));
+    }
+}
+
+#[test]
 fn every_schema_version_has_a_recording() {
+    let copy = Copy::new("versions");
     let recordings = recordings();
     for version in 1..=schema::VERSION {
         let prefix = format!("v{version}-");
         let of_version = recordings
             .iter()
             .filter(|(name, _)| name.starts_with(&prefix));
-        for (name, path) in of_version.clone() {
-            let recording = Recording::open(path).expect("readable");
+        for (name, _) in of_version.clone() {
+            let path = copy.0.join(format!("{name}.fsc"));
+            let recording = Recording::open(&path).expect("readable");
             assert!(!recording.is_empty(), "{name}");
         }
         assert!(of_version.count() > 0, "no recording of version {version}");
