@@ -43,7 +43,8 @@ pub struct ImportArgs {
     /// Writes the runs into this directory, which must exist.
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
-    /// Takes the text for this format: auto, sysbench, pft, time, bench or table.
+    /// Takes the text for this format: auto, sysbench, pft, time, bench, will-it-scale, kernbench, stress-ng, mmtests,
+    /// lkp, reaim, perf-lock, perf-stat or table.
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = parse_format)]
     pub format: Choice,
     /// Takes a figure by an expression whose first group is a number; may be repeated.

@@ -17,6 +17,22 @@ pub enum Format {
     Time,
     /// The built-in benches.
     Bench,
+    /// will-it-scale: its table, or one binary.
+    WillItScale,
+    /// kernbench of any version.
+    Kernbench,
+    /// stress-ng's metrics, as text or YAML.
+    StressNg,
+    /// A table of compare-mmtests.
+    Mmtests,
+    /// A table that LKP mails.
+    Lkp,
+    /// reaim.
+    Reaim,
+    /// `perf lock contention`.
+    PerfLock,
+    /// `perf stat`.
+    PerfStat,
     /// The general table.
     Table,
     /// Expressions of the user's own.
@@ -25,11 +41,19 @@ pub enum Format {
 
 impl Format {
     /// Every format that a text can have, in the order they are tried.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 13] = [
         Self::Sysbench,
         Self::Pft,
         Self::Time,
         Self::Bench,
+        Self::WillItScale,
+        Self::Kernbench,
+        Self::StressNg,
+        Self::Mmtests,
+        Self::Lkp,
+        Self::Reaim,
+        Self::PerfLock,
+        Self::PerfStat,
         Self::Table,
     ];
 
@@ -41,6 +65,14 @@ impl Format {
             Self::Pft => "pft",
             Self::Time => "time",
             Self::Bench => "bench",
+            Self::WillItScale => "will-it-scale",
+            Self::Kernbench => "kernbench",
+            Self::StressNg => "stress-ng",
+            Self::Mmtests => "mmtests",
+            Self::Lkp => "lkp",
+            Self::Reaim => "reaim",
+            Self::PerfLock => "perf-lock",
+            Self::PerfStat => "perf-stat",
             Self::Table => "table",
             Self::Rules => "regex",
         }
@@ -59,8 +91,10 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self, String> {
         let mut all = Self::ALL.into_iter();
         all.find(|f| f.id() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.map(Self::id).to_vec();
             format!(
-                "there is no format \"{name}\"; formats are sysbench, pft, time, bench and table"
+                "there is no format \"{name}\"; formats are {}",
+                names.join(", ")
             )
         })
     }
@@ -117,8 +151,8 @@ pub struct Found {
 pub enum Refusal {
     /// No format fits.
     #[error(
-        "this is no output of sysbench, pft or time and no table; name a format with --format to see what is missing, or \
-         take figures with --metric NAME=REGEX"
+        "this is no output of a workload that is known, and no table; name its format with --format to see what is missing, \
+         or take figures with --metric NAME=REGEX"
     )]
     NotRecognised,
     /// The format that was asked for does not fit.

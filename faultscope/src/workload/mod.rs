@@ -5,16 +5,24 @@
 
 pub mod bench;
 mod found;
+mod kernbench;
+mod lkp;
 pub mod mail;
 mod metric;
+mod mmtests;
 mod number;
+mod perf_lock;
+mod perf_stat;
 mod pft;
+mod reaim;
 mod rule;
+mod stress_ng;
 mod sysbench;
 mod table;
 #[cfg(test)]
 mod tests;
 mod time;
+mod will_it_scale;
 
 pub use found::{Format, Found, Measurement, Refusal, RunSet, runs};
 pub use metric::{Direction, Metric, REPETITIONS, Work};
@@ -39,6 +47,12 @@ pub fn results(output: &str, rules: &[MetricRule]) -> (Vec<Metric>, Vec<String>)
         (Format::Pft, pft::parse(output)),
         (Format::Time, time::parse(output)),
         (Format::Bench, bench::parse(output)),
+        (Format::WillItScale, will_it_scale::parse(output)),
+        (Format::Kernbench, kernbench::parse(output)),
+        (Format::StressNg, stress_ng::parse(output)),
+        (Format::Reaim, reaim::parse(output)),
+        (Format::PerfLock, perf_lock::parse(output)),
+        (Format::PerfStat, perf_stat::parse(output)),
     ] {
         match outcome {
             None => {}
@@ -183,6 +197,14 @@ fn outcome(text: &str, format: Format, defaults: &Defaults, is_asked: bool) -> O
         Format::Pft => pft::parse(text),
         Format::Time => time::parse(text),
         Format::Bench => bench::parse(text),
+        Format::WillItScale => will_it_scale::parse(text),
+        Format::Kernbench => kernbench::parse(text),
+        Format::StressNg => stress_ng::parse(text),
+        Format::Mmtests => mmtests::parse(text),
+        Format::Lkp => lkp::parse(text),
+        Format::Reaim => reaim::parse(text),
+        Format::PerfLock => perf_lock::parse(text),
+        Format::PerfStat => perf_stat::parse(text),
         Format::Table => table::parse(text, defaults, is_asked),
         Format::Rules => None,
     }

@@ -10,7 +10,14 @@ use crate::workload::{Direction, Metric};
 pub const OVER: [&str; 5] = ["threads", "processes", "tasks", "clients", "instances"];
 
 /// Rates, and the rate per second of CPU time that the same workload prints beside it.
-const PER_CPU_SECOND: &[(&str, &str)] = &[("fault/wsec", "flt/cpu/s")];
+const PER_CPU_SECOND: &[(&str, &str)] = &[
+    ("fault/wsec", "flt/cpu/s"),
+    ("bogo-ops/s", "bogo-ops/cpu-s"),
+    ("faults/sec", "faults/cpu"),
+];
+
+/// Unit of rates that workloads print per minute; other rates are per second.
+const PER_MINUTE: &str = "1/min";
 
 /// Labels that tell one run from another of the same configuration.
 const OF_ONE_RUN: [&str; 2] = ["repetition", "exit_status"];
@@ -123,7 +130,7 @@ impl AllSeries {
                 collected.unit.clone_from(&metric.unit);
                 collected.observations.push(Observation {
                     n,
-                    per_sec: metric.value,
+                    per_sec: metric.value / units_per_second(metric),
                     cpu_ns_per_op: costs.of_metric(metric),
                 });
                 if collected.last_run != Some(at) {
@@ -177,10 +184,16 @@ enum Kind {
 fn kind(metric: &Metric) -> Kind {
     let is_cost = PER_CPU_SECOND.iter().any(|(_, cost)| *cost == metric.name);
     match (metric.direction, metric.unit.as_str()) {
-        (Some(Direction::Higher), unit) if unit.ends_with("/s") && !is_cost => Kind::Rate,
+        _ if is_cost => Kind::Other,
+        (Some(Direction::Higher), unit) if unit.ends_with("/s") || unit == PER_MINUTE => Kind::Rate,
         (None | Some(Direction::Higher), "") | (None, "1/s") => Kind::Untold,
         _ => Kind::Other,
     }
+}
+
+/// How much of a figure is one per second.
+fn units_per_second(metric: &Metric) -> f64 {
+    if metric.unit == PER_MINUTE { 60.0 } else { 1.0 }
 }
 
 fn untold(metric: &Metric) -> String {

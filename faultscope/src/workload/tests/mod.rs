@@ -1,9 +1,16 @@
 //! Every trap of the formats, one by one.
 
+mod kernbench;
+mod lkp;
+mod mmtests;
+mod perf;
 mod pft;
+mod reaim;
+mod stress_ng;
 mod sysbench;
 mod table;
 mod time;
+mod will_it_scale;
 
 use super::*;
 
@@ -125,7 +132,7 @@ fn a_format_that_is_asked_for_and_not_there_is_named() {
         "xml"
             .parse::<Format>()
             .expect_err("unknown")
-            .contains("sysbench, pft, time, bench and table")
+            .contains("sysbench, pft, time, bench, will-it-scale")
     );
 }
 
@@ -183,6 +190,15 @@ mod properties {
                 include_str!("../../../tests/data/workload/pft-2004-sloppy.txt"),
                 include_str!("../../../tests/data/workload/time-1.9-verbose.txt"),
                 include_str!("../../../tests/data/workload/sysbench-madvise-2007.tsv"),
+                include_str!("../../../tests/data/workload/will-it-scale-page_fault1.csv"),
+                include_str!("../../../tests/data/workload/kernbench-0.42.txt"),
+                include_str!("../../../tests/data/workload/stress-ng-0.15.06-metrics.txt"),
+                include_str!("../../../tests/data/workload/stress-ng-0.15.06.yaml"),
+                include_str!("../../../tests/data/workload/mmtests-pft.txt"),
+                include_str!("../../../tests/data/workload/lkp-will-it-scale.txt"),
+                include_str!("../../../tests/data/workload/reaim.txt"),
+                include_str!("../../../tests/data/workload/perf-6.1-lock-contention.txt"),
+                include_str!("../../../tests/data/workload/perf-6.1-stat.txt"),
             ]
             .concat()
             .lines()
