@@ -119,6 +119,15 @@ fn rights_really_dropped_are_named() {
         let error = text(&output.stderr);
         assert_eq!(error.lines().count(), 1, "{error}");
         assert!(error.contains(&format!("lacks {name}")), "{error}");
+
+        let directory = crate::record::Directory::new("rights");
+        let (file, witness) = (directory.file("run.fsc"), directory.file("witness"));
+        let [path, ran] = [&file, &witness].map(|p| p.to_str().expect("UTF-8"));
+        let output = without(dropped, &["record", "-o", path, "--", "touch", ran]);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("lacks {name}")), "{error}");
+        assert!(!file.exists() && !witness.exists(), "nothing was run");
     }
 }
 
