@@ -72,7 +72,7 @@ impl Load for EveryAdvice {
                 self.0.write();
             }
             // A refusal is a call like others.
-            let _refused = call(&self.0, advice);
+            let _refused = self.0.advise_raw(advice);
         }
         Ok(ADVICES.len() as u64)
     }
@@ -99,17 +99,9 @@ impl Load for Populates {
 
     fn run(&mut self) -> io::Result<u64> {
         for advice in [libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE] {
-            call(&self.0, advice)?;
+            self.0.advise_raw(advice)?;
             self.0.discard()?;
         }
         Ok(2 * PAGES as u64)
-    }
-}
-
-fn call(region: &Region, advice: i32) -> io::Result<()> {
-    // SAFETY: a mapping of ours, accessed by volatile words only; what the advices do to its content does no harm.
-    match unsafe { libc::madvise(region.address().cast(), region.bytes(), advice) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -6,11 +6,26 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
 use super::Load;
+
+/// A new file in `directory` that has lost its name.
+pub(super) fn nameless(directory: &Path) -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!("faultscope-load-{}-{n}", std::process::id()));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    fs::remove_file(path)?;
+    Ok(file)
+}
 
 /// A file read whole by read(2) and then, from its end, through a mapping.
 ///
@@ -83,6 +98,24 @@ pub fn file_system(path: &Path) -> String {
         magic => return format!("file system {magic:#x}"),
     };
     name.to_owned()
+}
+
+/// Whether files in `directory` have pages that the kernel can give up when memory is short.
+///
+/// # Errors
+/// `Unsupported` for a file system in memory, whose pages are the only copy.
+pub fn on_disk(directory: &Path) -> io::Result<()> {
+    let name = file_system(directory);
+    match name.as_str() {
+        "tmpfs" | "ramfs" => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!(
+                "files in \"{}\" are on {name}, in memory, so that their pages cannot be given up; name a directory on a disk",
+                crate::name::scrub(directory.as_os_str().as_encoded_bytes())
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl Load for FileReads {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read as _, Write as _};
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -78,9 +79,36 @@ impl Region {
         }
     }
 
+    /// Writes the first word of a page in one access that also reads it; what was there before.
+    pub(super) fn swap(&self, index: usize, word: u64) -> u64 {
+        // SAFETY: mapped, writable and aligned to a page; other threads use other regions.
+        let first = unsafe { AtomicU64::from_ptr(self.page(index).cast()) };
+        first.swap(word, Ordering::Relaxed)
+    }
+
+    /// An advice by its number, known to the kernel or not.
+    pub(super) fn advise_raw(&self, advice: i32) -> io::Result<()> {
+        // SAFETY: a mapping of ours, accessed by volatile and atomic words only.
+        match unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: our own mapping; callers keep no reference into it.
         unsafe { madvise(self.base.as_ptr().cast(), self.bytes, advice)? };
+        Ok(())
+    }
+
+    /// Gives back the pages of a part, from byte `from` on.
+    pub(super) fn discard_part(&self, from: usize, bytes: usize) -> io::Result<()> {
+        assert!(from + bytes <= self.bytes, "inside the region");
+        // SAFETY: our own mapping; callers keep no reference into it.
+        unsafe {
+            let start = self.base.as_ptr().add(from);
+            madvise(start.cast(), bytes, Advice::LinuxDontNeed)?;
+        }
         Ok(())
     }
 

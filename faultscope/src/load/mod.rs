@@ -6,6 +6,7 @@
 
 mod advice;
 mod cache;
+mod cached;
 mod calls;
 mod contend;
 mod cpu;
@@ -13,24 +14,30 @@ mod fault;
 mod file;
 mod folios;
 mod fork;
+mod give_back;
+mod helper;
 mod mapping;
 mod memory;
 mod share;
+mod space;
 mod team;
 
 use std::io;
 
 pub use advice::{EveryAdvice, Populates};
 pub use cache::Rereads;
+pub use cached::{CacheAccess, CacheReads, Order};
 pub use calls::{Advices, Mappings, SystemCalls};
 pub use contend::Contention;
 pub use cpu::{Pinned, allowed, process_cpu_ns};
 pub use fault::{AROUND, Access, Backing, FaultIn, Faulted, Faults, Huge, State};
-pub use file::{FileReads, file_system};
+pub use file::{FileReads, file_system, on_disk};
 pub use folios::huge_page_bytes;
 pub use fork::Forks;
+pub use give_back::{GiveBack, GivenBack, Pressure, try_advice};
 pub use memory::{KernelFaults, Overcommit, ReadFaults, WriteFaults};
 pub use share::SharedMappings;
+pub use space::{Change, READER, SmapsReader, Space};
 pub use team::{Kind, MEMBER, Team, Used};
 
 /// Work that causes a known number of events each time.

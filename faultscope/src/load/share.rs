@@ -33,7 +33,7 @@ impl Load for SharedMappings {
         let work = || -> io::Result<()> {
             while taken.fetch_add(CHUNK, Ordering::Relaxed) < ROUNDS {
                 for _ in 0..CHUNK {
-                    round()?;
+                    map_and_unmap()?;
                 }
             }
             Ok(())
@@ -49,7 +49,8 @@ impl Load for SharedMappings {
     }
 }
 
-fn round() -> io::Result<()> {
+/// Maps a page, touches it and unmaps it: two write acquisitions of our own mmap_lock.
+fn map_and_unmap() -> io::Result<()> {
     let bytes = page_size();
     // SAFETY: a fresh private mapping that nobody else refers to, unmapped before the next.
     unsafe {
@@ -63,4 +64,14 @@ fn round() -> io::Result<()> {
         munmap(page, bytes)?;
     }
     Ok(())
+}
+
+/// Maps a page, touches it and unmaps it while `goes_on`; system calls made.
+pub(super) fn map_while(goes_on: impl Fn() -> bool) -> io::Result<u64> {
+    let mut calls = 0;
+    while goes_on() {
+        map_and_unmap()?;
+        calls += 2;
+    }
+    Ok(calls)
 }
