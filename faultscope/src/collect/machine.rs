@@ -106,12 +106,11 @@ impl Machine {
             self.since(before, &now, delta);
             if let (Some(a), Some(b)) = (&before.vmstat, &now.vmstat) {
                 let names = &mut self.names;
-                // `nr_*` are levels, not counters.
-                let counters = b
-                    .names
-                    .iter()
-                    .zip(&b.values)
-                    .filter(|(name, _)| !name.starts_with("nr_"));
+                // `nr_*` are levels, not counters; those of the TLB are events.
+                let counters =
+                    b.names.iter().zip(&b.values).filter(|(name, _)| {
+                        !name.starts_with("nr_") || name.starts_with("nr_tlb_")
+                    });
                 for (name, value) in counters {
                     if let Some(old) = a.get(name) {
                         let name = names

@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod conditions;
 mod file;
+pub mod interrupts;
 pub mod kernel;
 pub mod mount;
 pub mod privilege;

@@ -31,8 +31,10 @@ const VMSTAT_NAMES: [&str; 22] = [
 ];
 
 /// Counters that are kept by prefix; which members exist depends on the kernel.
-const VMSTAT_PREFIXES: [&str; 9] = [
+const VMSTAT_PREFIXES: [&str; 10] = [
     "nr_free_pages",
+    // Events, in spite of the name; with CONFIG_DEBUG_TLBFLUSH only (mm/vmstat.c).
+    "nr_tlb_",
     "pgdemote_",
     "pgmigrate_",
     "pgscan_",

@@ -1,12 +1,13 @@
 //! Runs a command for a recording: starts it, passes its output and our signals on, waits for it.
 //!
-//! Three parts, each usable alone. [`Relay`] is a process of its own that hands the command's output on and keeps
+//! Four parts, each usable alone. [`Relay`] is a process of its own that hands the command's output on and keeps
 //! a bounded copy; it outlives us, so that a command whose recorder is killed still has somebody to write to.
 //! [`Child`] is the command. [`Signals`] takes the signals that would end us, so that the command can have them
-//! first. Nothing here knows what a recording is.
+//! first. [`MemoryLimit`] is a memory cgroup of our own that leaves the command less memory. Nothing here knows what a recording is.
 
 mod child;
 mod kept;
+mod memory;
 mod relay;
 mod signals;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod tests;
 
 pub use child::{Child, Command, Ended, SpawnError, Usage};
 pub use kept::Kept;
+pub use memory::{LimitError, MemoryLimit};
 pub use relay::{Drained, Inlets, Relay, wait_readable};
 pub use signals::{Signals, Taken};
