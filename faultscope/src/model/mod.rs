@@ -6,6 +6,7 @@
 
 pub mod advice;
 mod build;
+pub mod command;
 pub mod field;
 pub mod finding;
 pub mod header;
