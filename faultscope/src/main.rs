@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use faultscope::bpf::object;
 use faultscope::cli::{
-    BenchArgs, BenchLoadArgs, Choice, Cli, ColorWhen, Command, DoctorArgs, ImportArgs, RecordArgs,
-    ReportArgs, TopArgs,
+    BenchArgs, BenchLoadArgs, BenchRequest, Choice, Cli, ColorWhen, Command, DoctorArgs,
+    ImportArgs, RecordArgs, ReportArgs, TopArgs,
 };
 use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
@@ -128,9 +128,10 @@ fn run_record(args: RecordArgs) -> ExitCode {
 fn run_bench(args: BenchArgs) -> anyhow::Result<u8> {
     // Rows are flushed one by one, so that a sweep can be watched.
     let mut out = BufWriter::new(io::stdout().lock());
-    match args.options().map_err(Failure::Usage)? {
-        Some(options) => bench::run(&options, &mut out, &mut io::stderr()),
-        None => {
+    match args.request().map_err(Failure::Usage)? {
+        BenchRequest::One(options) => bench::run(&options, &mut out, &mut io::stderr()),
+        BenchRequest::Suite(all) => bench::run_suite(&all, &mut out, &mut io::stderr()),
+        BenchRequest::List => {
             bench::list(&mut out)?;
             out.flush()?;
             Ok(0)

@@ -24,9 +24,9 @@ const MOST_MEMBERS: usize = 8192;
 /// Arguments of `bench`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
-    /// Names the bench: fault.
-    #[arg(value_name = "NAME", required_unless_present = "list", value_parser = parse_bench)]
-    pub bench: Option<&'static Bench>,
+    /// Names the bench: fault, madvise, accessed or mmap; suite runs all of them at small sizes.
+    #[arg(value_name = "NAME", required_unless_present = "list", value_parser = parse_chosen)]
+    pub bench: Option<Chosen>,
     /// Lists the benches, what each settles, and their cases.
     #[arg(long, conflicts_with = "bench")]
     pub list: bool,
@@ -71,15 +71,57 @@ pub struct BenchArgs {
     pub bpf_object: Option<PathBuf>,
 }
 
+/// What a name on the command line stands for.
+#[derive(Debug, Clone, Copy)]
+pub enum Chosen {
+    /// One bench.
+    One(&'static Bench),
+    /// All of them.
+    Suite,
+}
+
+/// What `bench` does.
+#[derive(Debug, Clone)]
+pub enum BenchRequest {
+    /// Says what there is.
+    List,
+    /// Runs one bench.
+    One(Options),
+    /// Runs all of them.
+    Suite(Vec<Options>),
+}
+
 impl BenchArgs {
-    /// What to run; `None` with --list.
+    /// What to do.
     ///
     /// # Errors
-    /// A sentence for a case that the bench does not have.
-    pub fn options(self) -> Result<Option<Options>, String> {
-        let Some(bench) = self.bench else {
-            return Ok(None);
-        };
+    /// A sentence for a case that the bench does not have, and for options that the suite does not take.
+    pub fn request(self) -> Result<BenchRequest, String> {
+        match self.bench {
+            None => Ok(BenchRequest::List),
+            Some(Chosen::One(bench)) => self.options(bench).map(BenchRequest::One),
+            Some(Chosen::Suite) => {
+                if !self.cases.is_empty() || self.style != Style::Table {
+                    return Err(
+                        "the suite has cases of its own and one style; --case and --style go with one bench".to_owned(),
+                    );
+                }
+                let all = bench::BENCHES.iter().map(|bench| {
+                    let short = &bench.short;
+                    let options = Self {
+                        cases: short.cases.iter().map(|case| (*case).to_owned()).collect(),
+                        size: self.size.or(Some(short.bytes)),
+                        rounds: self.rounds.or(Some(short.rounds)),
+                        ..self.clone()
+                    };
+                    options.options(bench)
+                });
+                all.collect::<Result<_, _>>().map(BenchRequest::Suite)
+            }
+        }
+    }
+
+    fn options(self, bench: &'static Bench) -> Result<Options, String> {
         let mut cases = Vec::new();
         for name in &self.cases {
             if name == "all" {
@@ -88,7 +130,7 @@ impl BenchArgs {
                 cases.push(find_case(bench, name)?);
             }
         }
-        Ok(Some(Options {
+        Ok(Options {
             bench,
             cases,
             threads: self.threads,
@@ -103,7 +145,7 @@ impl BenchArgs {
             is_pinned: !self.no_pin,
             style: self.style,
             bpf_object: self.bpf_object,
-        }))
+        })
     }
 }
 
@@ -131,6 +173,9 @@ pub struct BenchLoadArgs {
     /// Nobody is bound to a CPU.
     #[arg(long)]
     pub no_pin: bool,
+    /// Memory cgroup in which the work is done.
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
     /// Directory for files.
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
@@ -151,6 +196,7 @@ impl BenchLoadArgs {
             rounds: self.rounds,
             repetition: 1,
             is_pinned: !self.no_pin,
+            cgroup: self.cgroup,
             directory: self.files,
         })
     }
@@ -160,6 +206,20 @@ fn parse_bench(name: &str) -> Result<&'static Bench, String> {
     bench::find(name).ok_or_else(|| {
         let names: Vec<&str> = bench::BENCHES.iter().map(|b| b.name).collect();
         format!("there is no bench \"{name}\"; use {}", choice(&names))
+    })
+}
+
+fn parse_chosen(name: &str) -> Result<Chosen, String> {
+    if name == bench::SUITE {
+        return Ok(Chosen::Suite);
+    }
+    bench::find(name).map(Chosen::One).ok_or_else(|| {
+        let names: Vec<&str> = bench::BENCHES.iter().map(|b| b.name).collect();
+        format!(
+            "there is no bench \"{name}\"; use {}, or {} for all of them",
+            choice(&names),
+            bench::SUITE
+        )
     })
 }
 

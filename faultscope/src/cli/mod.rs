@@ -13,7 +13,7 @@ mod report;
 mod tests;
 mod top;
 
-pub use bench::{BenchArgs, BenchLoadArgs};
+pub use bench::{BenchArgs, BenchLoadArgs, BenchRequest};
 pub use doctor::DoctorArgs;
 pub use filters::Filters;
 pub use import::{Choice, ImportArgs};

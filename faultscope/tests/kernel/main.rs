@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod bench_mm;
 mod blocked;
 mod budget;
 mod faults;

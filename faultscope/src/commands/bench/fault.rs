@@ -11,7 +11,7 @@ use self::predict::Predicted;
 use self::row::{COUNTS, LIVE, SCALING, pft_row};
 use super::columns;
 use super::table::Section;
-use super::{Bench, Case, Job, Pft, Stop, Work};
+use super::{Bench, Case, Job, Pft, Short, Stop, Work};
 use crate::host::HostFacts;
 use crate::host::kernel::KernelFacts;
 use crate::load::{Access, Backing, FaultIn, Faulted, Faults, Huge, State, allowed};
@@ -26,6 +26,11 @@ pub(super) static FAULT: Bench = Bench {
     cases: CASES,
     bytes: 256 << 20,
     rounds: 8,
+    short: Short {
+        cases: &["anon", "private-read", "tmpfs", "cow"],
+        bytes: 32 << 20,
+        rounds: 2,
+    },
     sets: &[Set::Rss, Set::Latency, Set::Budget],
     rate: "fault/wsec",
     live: LIVE,
@@ -41,6 +46,8 @@ pub(super) static FAULT: Bench = Bench {
         columns::LOCK_WAITS,
         columns::BUDGET,
     ],
+    summary: None,
+    limit: None,
     pft: Some(Pft {
         header: "Gb Rep Threads User System Wall flt/cpu/s fault/wsec",
         row: pft_row,

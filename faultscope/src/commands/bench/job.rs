@@ -25,6 +25,8 @@ pub struct Job {
     pub repetition: u32,
     /// Members stay on a CPU each.
     pub is_pinned: bool,
+    /// Directory of the memory cgroup in which the work is done, if it is one of memory pressure.
+    pub cgroup: Option<PathBuf>,
     /// Where files that the work needs are made; the current directory if not given.
     pub directory: Option<PathBuf>,
 }
@@ -58,6 +60,9 @@ impl Job {
         }
         if let Some(directory) = &self.directory {
             words.extend(["--files".into(), directory.into()]);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            words.extend(["--cgroup".into(), cgroup.into()]);
         }
         words
     }
@@ -95,11 +100,10 @@ impl Job {
     pub fn title(&self) -> String {
         #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
         let size = format_bytes(self.bytes as f64);
-        let key = self.members_key();
-        let key = if self.members == 1 {
-            key.trim_end_matches("es").trim_end_matches('s')
-        } else {
-            key
+        let key = match (self.are_processes, self.members) {
+            (false, 1) => "thread",
+            (true, 1) => "process",
+            _ => self.members_key(),
         };
         format!("{}, {} {key}, {size}", self.case.name, self.members)
     }

@@ -13,7 +13,8 @@ use super::{Job, Stop};
 use crate::commands::record::{Item, Record, bare, one};
 use crate::commands::session;
 use crate::export::report::{Beside, Gather};
-use crate::run::Signals;
+use crate::host::{Fact, HostFacts};
+use crate::run::{MemoryLimit, Signals};
 use crate::sample::run::Run;
 use crate::store::Recording;
 use crate::workload::bench;
@@ -25,6 +26,9 @@ const STOPPED: [u8; 4] = [
     128 + libc::SIGQUIT as u8,
     128 + libc::SIGTERM as u8,
 ];
+
+/// How long after memory was given back a fault on it counts: longer than a cycle of any bench.
+const REFAULT_WINDOW: Duration = Duration::from_secs(60);
 
 /// What became of a point.
 #[derive(Debug)]
@@ -44,12 +48,18 @@ pub(super) enum Ended {
 /// # Errors
 /// What keeps every point from being made: no right to load programs, a file that cannot be written.
 pub(super) fn measure(
-    job: Job,
+    mut job: Job,
     options: &Options,
     path: &Path,
     series: &str,
     signals: &mut Signals,
 ) -> anyhow::Result<Ended> {
+    // Lives until the point has ended, and goes then.
+    let limit = match limited(&job) {
+        Ok(limit) => limit,
+        Err(reason) => return Ok(Ended::Skipped(reason)),
+    };
+    job.cgroup = limit.as_ref().map(|limit| limit.path().to_owned());
     let own = std::env::current_exe().context("finding this program")?;
     let mut command = vec![own.into_os_string()];
     command.extend(job.arguments());
@@ -86,6 +96,21 @@ pub(super) fn measure(
     ended
 }
 
+/// A memory cgroup for a point of memory pressure; `None` for others, and why it cannot be had.
+fn limited(job: &Job) -> Result<Option<MemoryLimit>, String> {
+    let Some(bytes) = job.bench.limit.and_then(|limit| limit(job)) else {
+        return Ok(None);
+    };
+    match HostFacts::read(Path::new("/")).memory_hierarchy {
+        Fact::Yes(hierarchy) => MemoryLimit::new(&hierarchy, bytes)
+            .map(Some)
+            .map_err(|error| error.to_string()),
+        Fact::No(reason) | Fact::Unknown(reason) => {
+            Err(format!("memory cannot be limited: {reason}"))
+        }
+    }
+}
+
 fn record(job: &Job, options: &Options) -> Record {
     let sets = if options.is_core {
         Vec::new()
@@ -95,6 +120,7 @@ fn record(job: &Job, options: &Options) -> Record {
     Record {
         capture: session::Options {
             recorded: Some(sets),
+            refault_window: Some(REFAULT_WINDOW),
             bpf_object: options.bpf_object.clone(),
             ..session::Options::default()
         },

@@ -4,14 +4,19 @@
 //! of a point is done by a process of its own (`bench-load`, the same binary), which `record` watches like any other
 //! command; so a point is a recording as any, and its figures come from the model that `report` has.
 
+mod accessed;
 mod columns;
 mod fault;
 mod job;
 mod load;
+mod locks;
+mod madvise;
 mod measure;
+mod mmap;
 mod plan;
 mod point;
 mod scale;
+mod suite;
 mod sweep;
 mod table;
 #[cfg(test)]
@@ -23,6 +28,7 @@ use std::path::PathBuf;
 pub use job::Job;
 pub use load::load;
 pub use plan::{Options, Style};
+pub use suite::{NAME as SUITE, run as run_suite};
 pub use sweep::run;
 
 use crate::plan::Set;
@@ -31,7 +37,12 @@ use point::Point;
 use table::{Column, Section};
 
 /// Every bench.
-pub static BENCHES: &[&Bench] = &[&fault::FAULT];
+pub static BENCHES: &[&Bench] = &[
+    &fault::FAULT,
+    &madvise::MADVISE,
+    &accessed::ACCESSED,
+    &mmap::MMAP,
+];
 
 /// A bench: what it does and what it shows.
 pub struct Bench {
@@ -45,6 +56,8 @@ pub struct Bench {
     pub bytes: u64,
     /// Times the work is done within a point, likewise.
     pub rounds: u32,
+    /// What it is in the suite.
+    pub short: Short,
     /// Probes beside the core set.
     pub sets: &'static [Set],
     /// Figure of the result whose growth with the members is judged.
@@ -53,8 +66,26 @@ pub struct Bench {
     live: &'static [Column],
     /// Tables at the end.
     sections: &'static [Section],
+    /// Sentences below the tables, from all points.
+    summary: Option<Summary>,
+    /// Memory that a point may have, bytes, if its case is one of memory pressure.
+    limit: Option<fn(&Job) -> Option<u64>>,
     /// The layout of `--style pft`, if the bench has it.
     pft: Option<Pft>,
+}
+
+/// Makes sentences of all points.
+type Summary = fn(&[Point]) -> Vec<String>;
+
+/// A bench at a size that takes seconds.
+#[derive(Debug)]
+pub struct Short {
+    /// Cases.
+    pub cases: &'static [&'static str],
+    /// Memory of all members together, bytes.
+    pub bytes: u64,
+    /// Times the work is done within a point.
+    pub rounds: u32,
 }
 
 impl std::fmt::Debug for Bench {
@@ -132,6 +163,11 @@ pub fn list(out: &mut dyn Write) -> std::io::Result<()> {
             writeln!(out, "  {mark} {:width$}  {}", case.name, case.what)?;
         }
     }
+    writeln!(
+        out,
+        "{}\n  All of the above at small sizes, and one summary.",
+        suite::NAME
+    )?;
     writeln!(
         out,
         "* is run when no case is named; \"--case all\" runs all of them"

@@ -82,6 +82,7 @@ pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
                     rounds: options.rounds.unwrap_or(bench.rounds),
                     repetition,
                     is_pinned: options.is_pinned,
+                    cgroup: None,
                     directory: options.files.clone(),
                 });
             }

@@ -35,6 +35,14 @@ struct Rest {
     left: usize,
 }
 
+/// A sweep that has ended.
+#[derive(Debug)]
+pub(super) struct Swept {
+    /// Points that were made.
+    pub(super) points: Vec<Point>,
+    rest: Rest,
+}
+
 /// Makes every point and writes its row to `out` when it ends, then the tables of all; the status to end with.
 ///
 /// Points that cannot be run, or fail, are named on `err`, and the others are made. After a signal the tables of
@@ -45,6 +53,19 @@ struct Rest {
 pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<u8> {
     // Before any thread: all of them must leave these signals to us.
     let mut signals = Signals::take().context("taking over signals")?;
+    Ok(sweep(options, &mut signals, out, err)?.status())
+}
+
+/// The same for signals that were taken before.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn sweep(
+    options: &Options,
+    signals: &mut Signals,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> anyhow::Result<Swept> {
     let cpus = allowed().context("asking for the CPUs that may be used")?;
     let jobs = jobs(options, cpus.len());
     if options.style == Style::Pft {
@@ -70,7 +91,7 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> anyho
             continue;
         }
         let path = directory.join(job.file_name());
-        match measure(job.clone(), options, &path, &series, &mut signals)? {
+        match measure(job.clone(), options, &path, &series, signals)? {
             Ended::Made(point, reasons) => {
                 for reason in reasons {
                     tell(err, &mut rest.incomplete, format!("{title}: {reason}"));
@@ -101,9 +122,9 @@ pub fn run(options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> anyho
     if options.style == Style::Table {
         close(options, &points, out)?;
     }
-    sum_up(&directory, &points, &rest, err);
     out.flush()?;
-    Ok(status(&rest))
+    sum_up(&directory, &points, &rest, err);
+    Ok(Swept { points, rest })
 }
 
 /// Refuses what the layout of 2004 cannot say.
@@ -200,6 +221,9 @@ fn close(options: &Options, points: &[Point], out: &mut dyn Write) -> anyhow::Re
     let mut columns: Vec<&[Column]> = vec![bench.live];
     columns.extend(bench.sections.iter().map(|s| s.columns));
     let mut notes = table::reasons(&columns, points);
+    if let Some(summary) = bench.summary {
+        notes.extend(summary(points));
+    }
     if options.is_bare {
         notes.push("run without probes, so all that only they tell is absent".to_owned());
     }
@@ -258,17 +282,26 @@ fn sum_up(directory: &Path, points: &[Point], rest: &Rest, err: &mut dyn Write) 
     writeln!(err, "faultscope: {}", parts.join(", ")).ok();
 }
 
-fn status(rest: &Rest) -> u8 {
-    if let Some(status) = rest.stopped {
-        return status;
+impl Swept {
+    /// Status to end with.
+    pub(super) fn status(&self) -> u8 {
+        let rest = &self.rest;
+        if let Some(status) = rest.stopped {
+            return status;
+        }
+        if !rest.failed.is_empty() {
+            FAILED
+        } else if !rest.skipped.is_empty() {
+            SKIPPED
+        } else if !rest.incomplete.is_empty() {
+            INCOMPLETE
+        } else {
+            0
+        }
     }
-    if !rest.failed.is_empty() {
-        FAILED
-    } else if !rest.skipped.is_empty() {
-        SKIPPED
-    } else if !rest.incomplete.is_empty() {
-        INCOMPLETE
-    } else {
-        0
+
+    /// Whether a signal ended it.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.rest.stopped.is_some()
     }
 }

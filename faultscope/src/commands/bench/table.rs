@@ -27,7 +27,7 @@ pub(super) struct Section {
 }
 
 /// Cells of the name of a series.
-const SERIES: usize = 18;
+const SERIES: usize = 22;
 
 /// The head of a table.
 pub(super) fn head(columns: &[Column]) -> String {
