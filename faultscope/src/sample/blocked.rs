@@ -17,7 +17,7 @@ pub enum Held {
 }
 
 /// Identity of contended waits for an mmap_lock: who waited where, for whom.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockedId {
     /// Waiting process.
     pub tgid: u32,

@@ -235,7 +235,8 @@ impl Merger {
         }
     }
 
-    /// Rows that name call chains.
+    /// Rows that name call chains, in an order of their own: chains are numbered as they come, and of two slots with one
+    /// chain the latter's address stays. The order of a hash map would give another report each time.
     fn sited(&mut self, delta: &Delta) {
         let t = delta.t_mono_ns;
         let mut known: HashMap<u32, u32> = HashMap::new();
@@ -255,17 +256,17 @@ impl Merger {
                     },
                 }),
         };
-        for (id, row) in &delta.locks {
+        for (id, row) in sorted(&delta.locks) {
             let stack = told(&mut self.chains, id.stack);
             self.locks.add(t, LockId { stack, ..*id }, row);
         }
-        for (id, row) in &delta.blocked {
+        for (id, row) in sorted(&delta.blocked) {
             let mut id = id.clone();
             id.site = told(&mut self.chains, id.site);
             id.holder_site = told(&mut self.chains, id.holder_site);
             self.blocked.add(t, id, row);
         }
-        for (id, row) in &delta.takers {
+        for (id, row) in sorted(&delta.takers) {
             let site = told(&mut self.chains, row.site);
             let held = self.holds.entry((*id, site)).or_default();
             *held = held.saturating_add(row.hold_ns);
@@ -302,6 +303,12 @@ impl Merger {
 }
 
 /// Keeps a name that is one.
+fn sorted<K: Ord, V>(rows: &HashMap<K, V>) -> Vec<(&K, &V)> {
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_unstable_by_key(|(id, _)| *id);
+    rows
+}
+
 fn name<K: Eq + Hash>(names: &mut Rows<K, Name>, t_mono_ns: u64, key: K, name: &Arc<str>) {
     if !name.is_empty() {
         names.add(t_mono_ns, key, &Name(Arc::clone(name)));
