@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Limit, Observation, Scaling};
 use crate::sample::run::Run;
-use crate::workload::{Direction, Metric};
+use crate::workload::{Direction, Format, Metric};
 
 /// Keys that count what works at the same time: the word in the plural.
 pub const OVER: [&str; 5] = ["threads", "processes", "tasks", "clients", "instances"];
@@ -186,7 +186,12 @@ fn kind(metric: &Metric) -> Kind {
     match (metric.direction, metric.unit.as_str()) {
         _ if is_cost => Kind::Other,
         (Some(Direction::Higher), unit) if unit.ends_with("/s") || unit == PER_MINUTE => Kind::Rate,
-        (None | Some(Direction::Higher), "") | (None, "1/s") => Kind::Untold,
+        // Other formats know what their figures are.
+        (None | Some(Direction::Higher), "") | (None, "1/s")
+            if metric.format == Format::Table.id() || metric.format == Format::Rules.id() =>
+        {
+            Kind::Untold
+        }
         _ => Kind::Other,
     }
 }
