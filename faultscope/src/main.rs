@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use faultscope::bpf::object;
 use faultscope::cli::{
-    BenchArgs, BenchLoadArgs, BenchRequest, Choice, Cli, ColorWhen, Command, DoctorArgs,
-    ImportArgs, RecordArgs, ReportArgs, TopArgs,
+    BenchArgs, BenchLoadArgs, BenchRequest, Choice, Cli, ColorWhen, Command, CompareArgs,
+    DoctorArgs, ImportArgs, RecordArgs, ReportArgs, TopArgs,
 };
 use faultscope::commands::record::{self, Record};
 use faultscope::commands::session::Options;
 use faultscope::commands::top::{self, From, Top};
-use faultscope::commands::{bench, consult_kernel, cost, doctor, import, report};
+use faultscope::commands::{bench, compare, consult_kernel, cost, doctor, import, report};
 use faultscope::error::{Exit, Failure, is_broken_pipe, message};
 use faultscope::host::{Fact, HostFacts};
 use faultscope::tui::{self, ColorChoice};
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::from_args().command {
         Command::Bench(args) => return ended(run_bench(*args)),
         Command::BenchLoad(args) => return ended(run_bench_load(args)),
+        Command::Compare(args) => return run_compare(*args),
         Command::Doctor(args) => run_doctor(&args),
         Command::Import(args) => run_import(args),
         Command::Report(args) => run_report(args),
@@ -44,6 +45,23 @@ fn ended(outcome: anyhow::Result<u8>) -> ExitCode {
                 writeln!(io::stderr(), "faultscope: {}", message(&error)).ok();
             }
             Exit::of(&error).into()
+        }
+    }
+}
+
+/// A status says what was found, so what kept us from finding it has one of its own.
+fn run_compare(args: CompareArgs) -> ExitCode {
+    let compared = args
+        .request()
+        .map_err(|reason| Failure::Usage(reason).into())
+        .and_then(|request| compare::run(&request, &mut BufWriter::new(io::stdout().lock())));
+    match compared {
+        Ok(outcome) => ExitCode::from(outcome as u8),
+        Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            // A closed standard error leaves nobody to tell.
+            writeln!(io::stderr(), "faultscope: {}", message(&error)).ok();
+            Exit::Usage.into()
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Knows the names a user may type (views, fields, formats, programs), and nothing of what commands do with them.
 
 mod bench;
+mod compare;
 mod doctor;
 mod filters;
 mod format;
@@ -14,6 +15,7 @@ mod tests;
 mod top;
 
 pub use bench::{BenchArgs, BenchLoadArgs, BenchRequest};
+pub use compare::CompareArgs;
 pub use doctor::DoctorArgs;
 pub use filters::Filters;
 pub use import::{Choice, ImportArgs};
@@ -55,6 +57,9 @@ pub enum Command {
     /// Does the work of one point of bench.
     #[command(hide = true)]
     BenchLoad(BenchLoadArgs),
+    /// Holds two sets of recorded runs against each other, with a verdict where the runs allow one.
+    #[command(after_help = compare::EXIT_CODES)]
+    Compare(Box<CompareArgs>),
     /// Shows what this kernel and this process allow, what is lost, and the exact fix.
     #[command(after_help = doctor::EXIT_CODES)]
     Doctor(DoctorArgs),

@@ -218,7 +218,7 @@ fn import_takes_its_options() {
 
 #[test]
 fn help_tells_the_exit_codes() {
-    for name in ["doctor", "top"] {
+    for name in ["compare", "doctor", "top"] {
         let help = Cli::command()
             .find_subcommand_mut(name)
             .expect("exists")
@@ -240,6 +240,52 @@ fn help_tells_the_exit_codes() {
             .exit_code(),
         0
     );
+}
+
+#[test]
+fn sides_of_compare_are_told_apart() {
+    let request = |args: &[&str]| {
+        let line = ["faultscope", "compare"]
+            .into_iter()
+            .chain(args.iter().copied());
+        match Cli::try_parse_from(line).map(|cli| cli.command) {
+            Ok(Command::Compare(args)) => args.request(),
+            Ok(_) => panic!("\"compare\" was asked for"),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let two = request(&["a", "b", "--gate", "transactions/s=5%", "--gate", "a=b=1.5"])
+        .expect("two sides");
+    assert_eq!((two.before.len(), two.after.len()), (1, 1));
+    let gates = [("transactions/s".to_owned(), 5.0), ("a=b".to_owned(), 1.5)];
+    assert_eq!(two.options.gates, gates);
+    let many = request(&["a", "b", "--against", "c", "d", "e"]).expect("two sides");
+    assert_eq!((many.before.len(), many.after.len()), (2, 3));
+    assert!(request(&["a", "b", "c", "--aa"]).is_ok_and(|r| r.after.is_empty()));
+    for (args, phrase) in [
+        (["a"].as_slice(), "name the other"),
+        (
+            &["a", "b", "c"],
+            "faultscope compare BEFORE... --against AFTER...",
+        ),
+        (
+            &["a", "b", "--vary", "moon"],
+            "there is no key \"moon\"; use host",
+        ),
+        (&["a", "b", "--gate", "x"], "is no METRIC=PCT"),
+        (&["a", "b", "--gate", "x=100"], "is no percentage"),
+        (
+            &["a", "b", "--style", "lkp", "--format", "json"],
+            "--style is for --format text",
+        ),
+        (
+            &["a", "b", "--per", "moon"],
+            "use fault, transaction or second",
+        ),
+    ] {
+        let refused = request(args).expect_err("must be refused");
+        assert!(refused.contains(phrase), "{args:?}: {refused}");
+    }
 }
 
 #[test]

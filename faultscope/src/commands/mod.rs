@@ -1,6 +1,7 @@
 //! One file for each subcommand, and what they all do first: read the host.
 
 pub mod bench;
+pub mod compare;
 pub mod cost;
 pub mod doctor;
 pub mod import;

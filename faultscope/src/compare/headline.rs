@@ -1,0 +1,398 @@
+//! The figures of two sides as rows: which of them decide, and what each is worth.
+
+use super::observed::Observed;
+use super::stats::{
+    self, ALPHA, Comparison, Direction, Margin, Verdict, aa_floor, clusters, compare,
+    compare_pairs, drift, holm, outliers,
+};
+use crate::model::Unit;
+use crate::workload::{self, Metric};
+
+/// What a row decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The one metric that is tested alone.
+    Primary,
+    /// A metric of the family that Holm's method corrects.
+    Headline,
+    /// Told with its interval, not tested.
+    Context,
+}
+
+/// One figure on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Name in JSON and for `--gate`.
+    pub id: String,
+    /// What it is.
+    pub title: String,
+    /// Configuration that it was measured in, as `threads 8`; empty if there is one.
+    pub cell: String,
+    /// How to print its values.
+    pub shown: Shown,
+    /// Which way it should go.
+    pub direction: Direction,
+    /// What it decides.
+    pub role: Role,
+    /// Value and start (ns since the epoch, 0 unknown) of each run before.
+    pub before: Vec<(f64, u64)>,
+    /// The same after.
+    pub after: Vec<(f64, u64)>,
+    /// The sides compared.
+    pub comparison: Comparison,
+    /// The smallest difference that matters.
+    pub margin: Margin,
+    /// p, adjusted for the family; `None` for context.
+    pub adjusted_p: Option<f64>,
+    /// The verdict; `None` for context.
+    pub verdict: Option<Verdict>,
+    /// What is odd about the values: outliers, clusters, drift.
+    pub flags: Vec<String>,
+}
+
+/// How values are printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// A figure of the model.
+    Of(Unit),
+    /// A figure of a workload, in its own unit.
+    In(String),
+}
+
+/// Figures of the kernel with a direction; the first ones are headline metrics.
+const KERNEL: &[(&str, Direction, Role)] = &[
+    (
+        "system_per_fault_ns",
+        Direction::LowerIsBetter,
+        Role::Headline,
+    ),
+    ("fault_p50_ns", Direction::LowerIsBetter, Role::Headline),
+    ("fault_p99_ns", Direction::LowerIsBetter, Role::Headline),
+    (
+        "lock_wait_per_fault_ns",
+        Direction::LowerIsBetter,
+        Role::Headline,
+    ),
+    (
+        "refaults_per_mfault",
+        Direction::LowerIsBetter,
+        Role::Headline,
+    ),
+    ("faults_per_transaction", Direction::None, Role::Context),
+    ("faults_per_query", Direction::None, Role::Context),
+    ("faults_per_event", Direction::None, Role::Context),
+    ("faults", Direction::None, Role::Context),
+    ("faults_major", Direction::None, Role::Context),
+    ("faults_per_sec", Direction::None, Role::Context),
+    (
+        "lock_waits_per_mfault",
+        Direction::LowerIsBetter,
+        Role::Context,
+    ),
+    (
+        "mmap_lock_wait_per_fault_ns",
+        Direction::LowerIsBetter,
+        Role::Context,
+    ),
+    (
+        "lru_lock_wait_per_fault_ns",
+        Direction::LowerIsBetter,
+        Role::Context,
+    ),
+    ("command_user_ns", Direction::LowerIsBetter, Role::Context),
+    ("command_system_ns", Direction::LowerIsBetter, Role::Context),
+];
+
+/// Share of a quantile of a log-linear histogram that is its resolution.
+const BUCKET: f64 = 0.25;
+
+/// What rows are made with.
+#[derive(Debug, Clone, Default)]
+pub struct Making<'a> {
+    /// Smallest difference that matters, as a ratio.
+    pub min_effect: f64,
+    /// Pairs of runs: places before and after; `None` for independent sides.
+    pub pairs: Option<&'a [(usize, usize)]>,
+    /// Whether margins are learnt from two halves of the side before.
+    pub is_aa: bool,
+    /// Figures that are gated, and so tested.
+    pub gated: &'a [String],
+}
+
+/// A figure before it is compared.
+struct Draft {
+    id: String,
+    title: String,
+    cell: String,
+    shown: Shown,
+    direction: Direction,
+    role: Role,
+    resolution: f64,
+    /// By run of each side.
+    values: [Vec<Option<f64>>; 2],
+}
+
+/// Every figure that both sides have, the primary first.
+#[must_use]
+pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Vec<Row> {
+    let sides = [before, after];
+    let mut drafts = workload(sides);
+    if !drafts.iter().any(|d| d.role == Role::Primary) {
+        drafts.insert(0, elapsed(sides));
+    }
+    drafts.extend(kernel(sides));
+    let starts = sides.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
+    let mut rows: Vec<Row> = drafts
+        .into_iter()
+        .filter_map(|draft| row(draft, &starts, making))
+        .collect();
+    adjust(&mut rows);
+    rows.sort_by_key(|row| match row.role {
+        Role::Primary => 0,
+        Role::Headline => 1,
+        Role::Context => 2,
+    });
+    rows
+}
+
+/// Adjusts p within the families, and gives verdicts.
+fn adjust(rows: &mut [Row]) {
+    for role in [Role::Primary, Role::Headline] {
+        let of_role: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].role == role).collect();
+        let p: Vec<f64> = of_role.iter().map(|&i| rows[i].comparison.test.p).collect();
+        // A sweep has a primary for each configuration; these are a family of their own.
+        for (&i, p) in of_role.iter().zip(holm(&p)) {
+            let row = &mut rows[i];
+            row.adjusted_p = Some(p);
+            row.verdict = Some(row.comparison.verdict(p, ALPHA, row.direction, row.margin));
+        }
+    }
+}
+
+fn row(draft: Draft, starts: &[Vec<u64>; 2], making: &Making<'_>) -> Option<Row> {
+    let side = |i: usize| -> Vec<(f64, u64)> {
+        let values = draft.values[i].iter().zip(&starts[i]);
+        values
+            .filter_map(|(value, start)| Some(((*value)?, *start)))
+            .collect()
+    };
+    let (before, after) = (side(0), side(1));
+    let plain = |side: &[(f64, u64)]| -> Vec<f64> { side.iter().map(|(v, _)| *v).collect() };
+    let comparison = match making.pairs {
+        Some(pairs) => {
+            let pair = |(a, b): &(usize, usize)| {
+                Some(((*draft.values[0].get(*a)?)?, (*draft.values[1].get(*b)?)?))
+            };
+            compare_pairs(&pairs.iter().filter_map(pair).collect::<Vec<_>>())
+        }
+        None => compare(&plain(&before), &plain(&after)),
+    }?;
+    let learnt = making.is_aa.then(|| aa_floor(&plain(&before))).flatten();
+    let min_effect = learnt.map_or(making.min_effect, |floor| floor.max(making.min_effect));
+    let is_gated = making
+        .gated
+        .iter()
+        .any(|name| *name == draft.id || *name == draft.title);
+    let role = match draft.role {
+        Role::Context if is_gated => Role::Headline,
+        role => role,
+    };
+    let mut flags = flags("before", &before, draft.resolution, &draft.shown);
+    flags.extend(self::flags("after", &after, draft.resolution, &draft.shown));
+    Some(Row {
+        margin: Margin::new(min_effect, draft.resolution, comparison.before),
+        id: draft.id,
+        title: draft.title,
+        cell: draft.cell,
+        shown: draft.shown,
+        direction: draft.direction,
+        role,
+        before,
+        after,
+        comparison,
+        adjusted_p: None,
+        verdict: None,
+        flags,
+    })
+}
+
+/// What is odd about the values of a side.
+fn flags(side: &str, values: &[(f64, u64)], resolution: f64, shown: &Shown) -> Vec<String> {
+    let (plain, starts): (Vec<f64>, Vec<u64>) = values.iter().copied().unzip();
+    let mut found: Vec<String> = outliers(&plain, resolution)
+        .iter()
+        .map(|o| {
+            let at = match starts[o.index] {
+                0 => String::new(),
+                ns => format!(", started {}", crate::render::time::format_clock(ns)),
+            };
+            format!(
+                "outlier {side}: run {} of {}, {}{at}",
+                o.index + 1,
+                plain.len(),
+                shown.value(o.value)
+            )
+        })
+        .collect();
+    if let Some(two) = clusters(&plain, resolution) {
+        found.push(format!("{side} {}", two.sentence(|v| shown.value(v))));
+    }
+    if let Some(drift) = drift(&plain, &starts).filter(stats::Drift::is_flagged) {
+        let way = if drift.tau > 0.0 { "rises" } else { "falls" };
+        found.push(format!(
+            "{side} {way} with the start time (tau {:+.2}, p {:.3})",
+            drift.tau, drift.p
+        ));
+    }
+    found
+}
+
+impl Shown {
+    /// A value with three digits and its unit.
+    #[must_use]
+    pub fn value(&self, value: f64) -> String {
+        use crate::units::{format_bytes, format_ns, format_ratio, format_si};
+        match self {
+            Self::Of(Unit::Ns) => format_ns(value),
+            Self::Of(Unit::Bytes) => format_bytes(value),
+            Self::Of(Unit::Ratio) => format_ratio(value),
+            Self::Of(_) => format_si(value),
+            Self::In(unit) if unit == "s" && value < 1000.0 => format_ns(value * 1e9),
+            Self::In(unit) if unit == "ms" => format_ns(value * 1e6),
+            Self::In(_) => format_si(value),
+        }
+    }
+}
+
+/// Names by which workloads call the time that the whole took.
+pub(super) const ELAPSED: [&str; 6] = [
+    "elapsed",
+    "elapsed_s",
+    "real",
+    "wall",
+    "total time",
+    "Elapsed",
+];
+
+/// Which way a figure goes: as its format says, or for times of the whole as its name does.
+fn direction(metric: &Metric) -> Direction {
+    match metric.direction {
+        Some(workload::Direction::Higher) => Direction::HigherIsBetter,
+        Some(workload::Direction::Lower) => Direction::LowerIsBetter,
+        None if ELAPSED.contains(&metric.name.as_str()) => Direction::LowerIsBetter,
+        None => Direction::None,
+    }
+}
+
+fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (i, side) in sides.into_iter().enumerate() {
+        for (at, run) in side.iter().enumerate() {
+            for metric in &run.metrics {
+                let cell: Vec<String> = metric
+                    .configuration()
+                    .map(|(k, v)| format!("{k} {v}"))
+                    .collect();
+                let cell = cell.join(", ");
+                let is_it = |d: &Draft| d.id == metric.name && d.cell == cell;
+                let place = drafts.iter().position(is_it).unwrap_or_else(|| {
+                    drafts.push(Draft {
+                        id: metric.name.clone(),
+                        title: metric.name.clone(),
+                        cell,
+                        shown: Shown::In(metric.unit.clone()),
+                        direction: direction(metric),
+                        role: Role::Context,
+                        resolution: metric.resolution,
+                        values: sides.map(|side| vec![None; side.len()]),
+                    });
+                    drafts.len() - 1
+                });
+                drafts[place].values[i][at] = Some(metric.value);
+            }
+        }
+    }
+    let name =
+        |is_it: &dyn Fn(&Draft) -> bool| drafts.iter().find(|d| is_it(d)).map(|d| d.id.clone());
+    let is_rate = |d: &Draft| {
+        let is_rate = |text: &str| text.contains("/s") || text.contains("/wsec");
+        let unit = match &d.shown {
+            Shown::In(unit) => unit.as_str(),
+            Shown::Of(_) => "",
+        };
+        d.direction == Direction::HigherIsBetter && (is_rate(unit) || is_rate(&d.id))
+    };
+    let primary = name(&is_rate)
+        .or_else(|| name(&|d| d.direction == Direction::HigherIsBetter))
+        .or_else(|| name(&|d| ELAPSED.contains(&d.id.as_str())));
+    // Figures of no direction at all: the first stands for what was measured.
+    let primary = primary.or_else(|| {
+        let is_alone = drafts
+            .iter()
+            .all(|d| Some(&d.id) == drafts.first().map(|f| &f.id));
+        drafts.first().filter(|_| is_alone).map(|d| d.id.clone())
+    });
+    for draft in &mut drafts {
+        if Some(&draft.id) == primary.as_ref() {
+            draft.role = Role::Primary;
+        }
+    }
+    drafts
+}
+
+/// Elapsed time of the command: the primary metric of what reports no figure of its own.
+fn elapsed(sides: [&[Observed]; 2]) -> Draft {
+    Draft {
+        id: "elapsed_ns".to_owned(),
+        title: "elapsed".to_owned(),
+        cell: String::new(),
+        shown: Shown::Of(Unit::Ns),
+        direction: Direction::LowerIsBetter,
+        role: Role::Primary,
+        resolution: 0.0,
+        values: sides.map(|side| {
+            side.iter()
+                .map(|o| o.elapsed_ns().map(super::observed::real))
+                .collect()
+        }),
+    }
+}
+
+fn kernel(sides: [&[Observed]; 2]) -> Vec<Draft> {
+    let all = || {
+        sides
+            .iter()
+            .flat_map(|side| side.iter())
+            .filter_map(|o| o.kernel.as_ref())
+    };
+    KERNEL
+        .iter()
+        .filter_map(|(id, direction, role)| {
+            let first = all().flat_map(|k| &k.readings).find(|r| r.id == *id)?;
+            let values = sides.map(|side| -> Vec<Option<f64>> {
+                let value = |o: &Observed| {
+                    let readings = &o.kernel.as_ref()?.readings;
+                    readings.iter().find(|r| r.id == *id).map(|r| r.value)
+                };
+                side.iter().map(value).collect()
+            });
+            let typical = values
+                .iter()
+                .flatten()
+                .flatten()
+                .copied()
+                .fold(0.0, f64::max);
+            let is_quantile = id.starts_with("fault_p");
+            Some(Draft {
+                id: (*id).to_owned(),
+                title: first.title.clone(),
+                cell: String::new(),
+                shown: Shown::Of(first.unit),
+                direction: *direction,
+                role: *role,
+                resolution: if is_quantile { BUCKET * typical } else { 0.0 },
+                values,
+            })
+        })
+        .collect()
+}

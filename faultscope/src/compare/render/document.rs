@@ -1,0 +1,435 @@
+//! What people read of a comparison, in order.
+
+use super::super::budget::Budget;
+use super::super::headline::{Role, Row};
+use super::super::locks::Locks;
+use super::super::stats::Order;
+use super::super::{Report, gate::Difference};
+use super::cells::{figure, lock, state};
+use crate::units::{format_ns, format_ratio};
+
+/// Values that are printed one by one.
+const FEW: usize = 10;
+
+/// Lock classes that are printed.
+const CLASSES: usize = 20;
+
+/// Differences of one kind that are printed.
+const DIFFERENCES: usize = 12;
+
+/// A piece of the document.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// A heading.
+    Title(String),
+    /// A sentence or a line of facts.
+    Line(String),
+    /// A sentence that must not be missed.
+    Warning(String),
+    /// Rows under heads; all columns but the first are numbers or words of known width.
+    Table {
+        heads: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+    },
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Document {
+    pub(super) fn new(report: &Report) -> Self {
+        let mut made = Self { blocks: Vec::new() };
+        made.head(report);
+        if report.is_refused() {
+            made.refusal(report);
+            return made;
+        }
+        for note in &report.notes {
+            let is_loud = note.starts_with("FORCED") || note.starts_with("order:");
+            made.blocks.push(if is_loud {
+                Block::Warning(note.clone())
+            } else {
+                Block::Line(note.clone())
+            });
+        }
+        for finding in report
+            .findings
+            .iter()
+            .filter(|f| f.id == "locks_against_throughput")
+        {
+            made.blocks.push(Block::Warning(finding.text.clone()));
+        }
+        made.figures(report);
+        if let Some(sweep) = &report.sweep {
+            made.sweep(report, sweep);
+        }
+        made.kinds(report);
+        if let Some(locks) = &report.locks {
+            made.locks(locks);
+        }
+        if let Some(budget) = &report.budget {
+            made.budget(budget);
+        }
+        made.findings(report);
+        made.gates(report);
+        made.values(report);
+        made.differences(report);
+        made
+    }
+
+    pub(super) fn line(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Line(text.into()));
+    }
+
+    pub(super) fn title(&mut self, text: &str) {
+        self.blocks.push(Block::Title(text.to_owned()));
+    }
+
+    fn head(&mut self, report: &Report) {
+        let [before, after] = &report.sides;
+        let order = match report.order {
+            Some(Order::Alternating) => ", alternating",
+            Some(Order::Blocked) => ", blocked",
+            Some(Order::Mixed) => ", mixed",
+            None => "",
+        };
+        let host = if report.comparability.is_same_host {
+            "same"
+        } else if report.comparability.are_hosts_unknown {
+            "unknown"
+        } else {
+            "DIFFERENT"
+        };
+        let paired = if report.options.is_paired {
+            ", paired"
+        } else {
+            ""
+        };
+        let command = before
+            .first()
+            .and_then(|o| o.run.workload.as_ref())
+            .map(|w| w.argv.join(" "))
+            .filter(|c| !c.is_empty());
+        if let Some(command) = command {
+            self.line(format!("workload  {command}"));
+        }
+        self.line(format!(
+            "runs      {} vs {}{order}{paired}    host {host}",
+            before.len(),
+            after.len()
+        ));
+        let [from, to] = &report.options.labels;
+        if from != "before" || to != "after" {
+            self.line(format!("sides     before is {from}, after is {to}"));
+        }
+        let kernels = |side: &[super::super::observed::Observed]| {
+            side.first()
+                .map(|o| o.run.kernel.clone())
+                .filter(|k| !k.is_empty())
+        };
+        if let (Some(from), Some(to)) = (kernels(before), kernels(after)) {
+            let text = if from == to {
+                from
+            } else {
+                format!("{from} -> {to}")
+            };
+            self.line(format!("kernel    {text}"));
+        }
+        if let Some(state) = state(report) {
+            self.line(format!("state     {state}"));
+        }
+    }
+
+    fn refusal(&mut self, report: &Report) {
+        self.blocks.push(Block::Warning(
+            "NOT COMPARABLE: no percentage is given".to_owned(),
+        ));
+        self.list(&report.comparability.refusals);
+        let mut keys: Vec<&str> = report
+            .comparability
+            .refusals
+            .iter()
+            .filter_map(Difference::lifted_by)
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let vary: Vec<String> = keys.iter().map(|key| format!("--vary {key}")).collect();
+        if vary.is_empty() {
+            self.line(
+                "make runs that differ in the patch alone, or compare all the same with --force",
+            );
+        } else {
+            self.line(format!(
+                "if that is what you mean to compare, say so with {}; --force compares all the same and leaves a banner",
+                vary.join(" ")
+            ));
+        }
+        self.differences(report);
+    }
+
+    fn list(&mut self, all: &[Difference]) {
+        for difference in all.iter().take(DIFFERENCES) {
+            self.line(
+                if difference.after.is_empty() && difference.key == "unknown" {
+                    format!("  not known on a side: {}", difference.before)
+                } else {
+                    let shown = |text: &str| {
+                        if text.is_empty() {
+                            "-".to_owned()
+                        } else {
+                            text.to_owned()
+                        }
+                    };
+                    format!(
+                        "  {}: {} -> {}",
+                        difference.key,
+                        shown(&difference.before),
+                        shown(&difference.after)
+                    )
+                },
+            );
+        }
+        if let Some(more) = all.len().checked_sub(DIFFERENCES).filter(|n| *n > 0) {
+            self.line(format!("  and {more} more; --format json has them all"));
+        }
+    }
+
+    fn differences(&mut self, report: &Report) {
+        let found = &report.comparability;
+        if !report.is_refused() && !found.refusals.is_empty() {
+            self.title("not comparable, forced");
+            self.list(&found.refusals);
+        }
+        if !found.flags.is_empty() {
+            self.title("other differences");
+            self.list(&found.flags);
+        }
+    }
+
+    fn figures(&mut self, report: &Report) {
+        let table = |rows: Vec<&Row>| Block::Table {
+            heads: vec![
+                "metric", "before", "after", "change", "95% CI", "adj.p", "verdict",
+            ],
+            rows: rows.into_iter().map(figure).collect(),
+        };
+        let is_tested = |r: &&Row| r.role != Role::Context;
+        let in_cells = report.sweep.is_some();
+        let tested: Vec<&Row> = report
+            .rows
+            .iter()
+            .filter(is_tested)
+            .filter(|r| !in_cells || r.role != Role::Primary)
+            .collect();
+        if !tested.is_empty() {
+            self.blocks.push(table(tested));
+        }
+        let methods: std::collections::BTreeSet<&str> = report
+            .rows
+            .iter()
+            .filter(is_tested)
+            .map(|r| r.comparison.test.method.word())
+            .collect();
+        let test = if report.options.is_paired {
+            "Wilcoxon signed-rank"
+        } else {
+            "Mann-Whitney"
+        };
+        let methods: Vec<&str> = methods.into_iter().collect();
+        self.line(format!(
+            "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} % or what a figure can show",
+            methods.join(", "),
+            100.0 * report.options.min_effect
+        ));
+        let context: Vec<&Row> = report
+            .rows
+            .iter()
+            .filter(|r| r.role == Role::Context && r.cell.is_empty())
+            .collect();
+        if !context.is_empty() {
+            self.title("context, not tested");
+            self.blocks.push(Block::Table {
+                heads: vec!["figure", "before", "after", "change", "95% CI"],
+                rows: context
+                    .into_iter()
+                    .map(|r| figure(r)[..5].to_vec())
+                    .collect(),
+            });
+        }
+    }
+
+    fn kinds(&mut self, report: &Report) {
+        if report.kinds.is_empty() {
+            return;
+        }
+        self.title("faults by kind, share of all");
+        self.blocks.push(Block::Table {
+            heads: vec!["kind", "before", "after"],
+            rows: report
+                .kinds
+                .iter()
+                .map(|k| {
+                    vec![
+                        k.name.clone(),
+                        format_ratio(k.share[0]),
+                        format_ratio(k.share[1]),
+                    ]
+                })
+                .collect(),
+        });
+    }
+
+    fn locks(&mut self, locks: &Locks) {
+        let sites = if locks.has_sites { " by call site" } else { "" };
+        self.title(&format!(
+            "lock classes{sites}: {} tested, {} filtered ({} of wait), BH q=0.10",
+            locks.tested,
+            locks.filtered,
+            format_ratio(locks.filtered_share)
+        ));
+        if let Some(sentence) = &locks.too_small {
+            self.line(sentence.clone());
+        }
+        let mut rows = Vec::new();
+        for row in locks.rows.iter().take(CLASSES) {
+            rows.extend(lock(row, locks));
+        }
+        if rows.is_empty() {
+            self.line("no lock was waited for");
+        } else {
+            self.blocks.push(Block::Table {
+                heads: vec![
+                    "class", "before", "after", "change", "95% CI", "q", "verdict",
+                ],
+                rows,
+            });
+            self.line(format!(
+                "first line: wait per {}; second: waits {} of the same class",
+                locks.per.id(),
+                locks.per.waits_per()
+            ));
+        }
+        if let Some(more) = locks.rows.len().checked_sub(CLASSES).filter(|n| *n > 0) {
+            self.line(format!(
+                "and {more} classes with less wait; --format json has them all"
+            ));
+        }
+        for (side, names) in ["before", "after"].iter().zip(&locks.unmatched) {
+            if !names.is_empty() {
+                let shown = names.len().min(DIFFERENCES);
+                let more = if names.len() > shown {
+                    format!(" and {} more", names.len() - shown)
+                } else {
+                    String::new()
+                };
+                self.line(format!(
+                    "waited for only {side}: {}{more}",
+                    names[..shown].join(", ")
+                ));
+            }
+        }
+    }
+
+    fn budget(&mut self, budget: &Budget) {
+        self.title("CPU time of a fault, ns: the changes add up");
+        let row = |name: &str, ns: [f64; 2]| {
+            vec![
+                name.to_owned(),
+                format!("{:.0}", ns[0]),
+                format!("{:.0}", ns[1]),
+                format!("{:+.0}", ns[1] - ns[0]),
+            ]
+        };
+        let mut rows: Vec<Vec<String>> = budget.parts.iter().map(|p| row(p.name, p.ns)).collect();
+        rows.push(row("= fault", budget.total.ns));
+        self.blocks.push(Block::Table {
+            heads: vec!["part", "before", "after", "change"],
+            rows,
+        });
+        let parts: Vec<String> = budget
+            .parts
+            .iter()
+            .map(|p| format!("{} {:+.0}", p.name, p.change()))
+            .collect();
+        self.line(format!(
+            "budget/fault: {} = {:+.0} ns",
+            parts.join(", "),
+            budget.total.change()
+        ));
+        if let Some([before, after]) = budget.wait_ns {
+            self.line(format!(
+                "beside it, lock waits per fault (asleep or spinning, whole machine): {} -> {}",
+                format_ns(before),
+                format_ns(after)
+            ));
+        }
+    }
+
+    fn findings(&mut self, report: &Report) {
+        if report.findings.is_empty() {
+            return;
+        }
+        let is_single = report.sides.iter().any(|side| side.len() == 1);
+        self.title(if is_single {
+            "findings, on single runs: no verdicts"
+        } else {
+            "findings"
+        });
+        for (i, finding) in report.findings.iter().enumerate() {
+            self.line(format!("{}. {}", i + 1, finding.text));
+        }
+    }
+
+    fn gates(&mut self, report: &Report) {
+        for gate in &report.gates {
+            let verdict = if gate.is_regressed {
+                "CONFIRMED REGRESSION"
+            } else {
+                "no confirmed regression"
+            };
+            self.line(format!(
+                "gate {} {} %: {verdict}",
+                gate.metric, gate.percent
+            ));
+        }
+    }
+
+    /// All values, where they are few, and what is odd about them.
+    fn values(&mut self, report: &Report) {
+        let is_told =
+            |r: &&Row| r.role != Role::Context && (report.sweep.is_none() || !r.flags.is_empty());
+        let rows: Vec<&Row> = report.rows.iter().filter(is_told).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let mut lines = Vec::new();
+        for row in rows {
+            let name = if row.cell.is_empty() {
+                row.title.clone()
+            } else {
+                format!("{} {}", row.title, row.cell)
+            };
+            if row.before.len().max(row.after.len()) <= FEW && report.sweep.is_none() {
+                let list = |side: &[(f64, u64)]| {
+                    side.iter()
+                        .map(|(v, _)| row.shown.value(*v))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                };
+                lines.push(format!(
+                    "{name}: {} | {}",
+                    list(&row.before),
+                    list(&row.after)
+                ));
+            }
+            lines.extend(row.flags.iter().map(|flag| format!("{name}: {flag}")));
+        }
+        if !lines.is_empty() {
+            self.title("runs, before | after, in the order of their starts");
+            lines.into_iter().for_each(|line| self.line(line));
+        }
+    }
+}

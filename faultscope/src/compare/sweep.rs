@@ -1,0 +1,195 @@
+//! A metric over configurations, such as thread counts: a ratio for each, and no single verdict.
+
+use std::collections::BTreeSet;
+
+use super::headline::{Role, Row};
+use super::observed::Observed;
+use super::stats::{Cell, Direction, Geomean, geomean};
+use crate::model::scale::{AllSeries, Fit, Series};
+
+/// The primary metric over its configurations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// Name of the metric.
+    pub metric: String,
+    /// Ratios after / before, or turned over if less is better, by the cells' order.
+    pub geomean: Option<Geomean>,
+    /// The same by number of threads, if cells have one.
+    pub by_threads: Vec<AtThreads>,
+    /// Efficiency by the number of threads, for each configuration that has a curve on both sides.
+    pub curves: Vec<Curves>,
+    /// Configurations of one side only, by side.
+    pub one_sided: [Vec<String>; 2],
+    /// Thread count from which on `after` is ahead, or behind, of where the other was below.
+    pub crossovers: Vec<(u32, bool)>,
+    /// Least thread count at which `after` gains 5 % or more and keeps it.
+    pub gains_from: Option<u32>,
+}
+
+/// The cells of one number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtThreads {
+    /// Number of threads.
+    pub threads: u32,
+    /// Geometric mean of the ratios of its cells.
+    pub ratio: f64,
+    /// 95 % interval by resampling runs; `None` with fewer than four.
+    pub interval: Option<(f64, f64)>,
+    /// Number of cells.
+    pub cells: usize,
+}
+
+/// A throughput over the number of threads on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// What sets it apart from others, as `gib 1`; empty if there is one.
+    pub name: String,
+    /// Threads, and efficiency before and after: the throughput over that of as many times the first point.
+    pub efficiency: Vec<(u32, [f64; 2])>,
+    /// Contention and coherence of the universal scalability law before and after, where it fits both sides whole.
+    pub law: Option<[(f64, f64); 2]>,
+    /// Why the law is not fitted, or weak: a sentence for each side that has a reason.
+    pub doubts: Vec<String>,
+}
+
+/// What a gain is, as a ratio.
+const GAIN: f64 = 1.05;
+
+/// The number of threads of a configuration such as `gib 1, threads 8`.
+#[must_use]
+pub fn threads(cell: &str) -> Option<u32> {
+    cell.split(", ")
+        .find_map(|word| word.strip_prefix("threads ")?.parse().ok())
+}
+
+/// The sweep over the rows of the primary metric; `None` if it was measured in one configuration.
+#[must_use]
+pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
+    let primary: Vec<&Row> = rows.iter().filter(|r| r.role == Role::Primary).collect();
+    let metric = primary.first()?.id.clone();
+    let cells = |side: &[Observed]| -> BTreeSet<String> {
+        let of_metric = side
+            .iter()
+            .flat_map(|o| o.metrics.iter().filter(|m| m.name == metric));
+        of_metric
+            .map(|m| {
+                let words: Vec<String> =
+                    m.configuration().map(|(k, v)| format!("{k} {v}")).collect();
+                words.join(", ")
+            })
+            .collect()
+    };
+    let (before, after) = (cells(sides[0]), cells(sides[1]));
+    if before.union(&after).count() < 2 {
+        return None;
+    }
+    // Runs that started at one known time are one run, in whatever cell; imported text has no times.
+    let numbered = |values: &[(f64, u64)]| -> Vec<(usize, f64)> {
+        let number = |(i, (value, start)): (usize, &(f64, u64))| {
+            (
+                usize::try_from(*start).ok().filter(|n| *n > 0).unwrap_or(i),
+                *value,
+            )
+        };
+        values.iter().enumerate().map(number).collect()
+    };
+    let as_cell = |row: &&Row| Cell {
+        before: numbered(&row.before),
+        after: numbered(&row.after),
+        is_lower_better: row.direction == Direction::LowerIsBetter,
+    };
+    let all: Vec<Cell> = primary.iter().map(as_cell).collect();
+    let mut counts: Vec<u32> = primary.iter().filter_map(|r| threads(&r.cell)).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let by_threads: Vec<AtThreads> = counts
+        .into_iter()
+        .filter_map(|n| {
+            let of_n = primary
+                .iter()
+                .zip(&all)
+                .filter(|(row, _)| threads(&row.cell) == Some(n));
+            let found = geomean(&of_n.map(|(_, cell)| cell.clone()).collect::<Vec<_>>())?;
+            Some(AtThreads {
+                threads: n,
+                ratio: found.ratio,
+                interval: found.interval,
+                cells: found.cells,
+            })
+        })
+        .collect();
+    Some(Sweep {
+        crossovers: crossovers(&by_threads),
+        gains_from: gains_from(&by_threads),
+        geomean: geomean(&all),
+        by_threads,
+        curves: curves(sides),
+        one_sided: [
+            before.difference(&after).cloned().collect(),
+            after.difference(&before).cloned().collect(),
+        ],
+        metric,
+    })
+}
+
+/// Curves that both sides have.
+fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
+    let all = sides
+        .map(|side| AllSeries::new(side.iter().map(|o| (&o.run, o.metrics.as_slice()))).series);
+    let same = |a: &Series, b: &Series| a.name == b.name && a.over == b.over && a.keys == b.keys;
+    all[0]
+        .iter()
+        .filter_map(|before| Some((before, all[1].iter().find(|after| same(before, after))?)))
+        .map(|(before, after)| {
+            let both = [before, after];
+            let points = before.scaling.curve.points.iter();
+            let at = |n| after.scaling.curve.at(n).map(|p| p.efficiency);
+            let efficiency = points.filter_map(|p| Some((p.n, [p.efficiency, at(p.n)?])));
+            let whole = |series: &Series| -> Option<(f64, f64)> {
+                let points = series.scaling.curve.points.len();
+                let is_whole = |f: &&Fit| f.points == points;
+                let fit = series.scaling.fits.iter().find(is_whole)?;
+                Some((fit.law.s, fit.law.k))
+            };
+            let doubts = ["before", "after"]
+                .iter()
+                .zip(both)
+                .filter_map(|(side, series)| {
+                    let reasons: Vec<String> = series
+                        .scaling
+                        .refused
+                        .iter()
+                        .map(|doubt| doubt.reason(series.over))
+                        .collect();
+                    (!reasons.is_empty()).then(|| format!("{side}: {}", reasons.join("; ")))
+                });
+            let words: Vec<String> = before
+                .keys
+                .iter()
+                .map(|(k, v)| format!("{k} {v}"))
+                .collect();
+            Curves {
+                name: words.join(", "),
+                efficiency: efficiency.collect(),
+                law: whole(before).zip(whole(after)).map(|(a, b)| [a, b]),
+                doubts: doubts.collect(),
+            }
+        })
+        .collect()
+}
+
+/// Where the ratio goes from 1 or below to above it (true), or back, and is still there at the next count.
+fn crossovers(by_threads: &[AtThreads]) -> Vec<(u32, bool)> {
+    let is_up = |i: usize| by_threads[i].ratio > 1.0;
+    (1..by_threads.len())
+        .filter(|&i| is_up(i) != is_up(i - 1))
+        // A side that is ahead at a single count is not ahead.
+        .filter(|&i| i + 1 >= by_threads.len() || is_up(i + 1) == is_up(i))
+        .map(|i| (by_threads[i].threads, is_up(i)))
+        .collect()
+}
+
+fn gains_from(by_threads: &[AtThreads]) -> Option<u32> {
+    let kept = by_threads.iter().rev().take_while(|at| at.ratio >= GAIN);
+    kept.last().map(|at| at.threads)
+}
