@@ -11,8 +11,8 @@ use faultscope::sample::delta::{
 };
 
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, feature, loss, object,
-    own_faults, print_losses, session, skip, tick, watch,
+    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, feature, has_vma_locks,
+    loss, object, own_faults, print_losses, session, skip, tick, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
@@ -60,14 +60,6 @@ macro_rules! latency_or_return {
             }
         }
     }};
-}
-
-/// Whether this kernel handles faults under locks of their VMAs (since 6.4).
-fn has_vma_locks() -> bool {
-    std::fs::read_to_string("/proc/kallsyms")
-        .expect("kernel symbols can be read")
-        .lines()
-        .any(|line| line.ends_with(" lock_vma_under_rcu"))
 }
 
 fn of(model: &Model, pid: u32) -> ProcessPasses {

@@ -284,6 +284,14 @@ pub(crate) fn is_rt() -> bool {
     kernel.preemption.value() == Some(&Preemption::Realtime)
 }
 
+/// Whether this kernel handles faults under locks of their VMAs (since 6.4).
+pub(crate) fn has_vma_locks() -> bool {
+    std::fs::read_to_string("/proc/kallsyms")
+        .expect("kernel symbols can be read")
+        .lines()
+        .any(|line| line.ends_with(" lock_vma_under_rcu"))
+}
+
 /// Whether the CPUs are an emulator's: slow, and in turns of many ms each.
 pub(crate) fn is_emulated() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))

@@ -40,6 +40,15 @@ pub(super) fn trouble(console: &str) -> Option<String> {
     Some(excerpt.join("\n"))
 }
 
+/// Whether the trouble is a breakpoint that nobody set: a CPU of the emulator ran code from before it was patched.
+///
+/// The kernel puts a breakpoint at the place while it patches code (`text_poke_bp`), takes it away once every CPU has
+/// been told, and dies of one it meets afterwards. With a thread for each CPU the emulator may run a translation that
+/// has it still, where a real CPU may not.
+pub(super) fn is_stale_code(trouble: &str) -> bool {
+    trouble.contains("int3: 0000 [#1]")
+}
+
 /// The last lines of a console, for a guest that stopped without a word.
 pub(super) fn tail(console: &str) -> String {
     let lines: Vec<&str> = console.lines().map(str::trim_end).collect();
@@ -49,6 +58,14 @@ pub(super) fn tail(console: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_breakpoint_that_nobody_set_is_the_emulators() {
+        let console = "[  179.5] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\r\n[  179.5] CPU: 3 UID: 0 PID: 185\r\n";
+        assert!(is_stale_code(&trouble(console).expect("a mark")));
+        let other = "[    9.1] Oops: Oops: 0002 [#1] PREEMPT SMP NOPTI\r\n";
+        assert!(!is_stale_code(&trouble(other).expect("a mark")));
+    }
 
     #[test]
     fn a_lock_up_is_found_and_shown_from_its_first_line() {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::build::Binaries;
+use super::console::is_stale_code;
 use super::guest::{Guest, Threads};
 use super::image::{self, Work};
 use super::kernel::Kernel;
@@ -37,7 +38,8 @@ pub(super) const STRESS_SECONDS: &str = "FAULTSCOPE_STRESS_SECONDS";
 const AT_ONCE: usize = 2;
 
 /// Most failed tests of a guest that are run again, alone in a guest of their own: an emulator short of time breaks one
-/// or two, a defect breaks them again. Never stress, nor a guest with a mark on its console.
+/// or two, a defect breaks them again. Never stress, nor a guest with a mark on its console, but for the one mark that
+/// is the emulator's own ([`is_stale_code`]).
 const SECOND_TRIES: usize = 3;
 
 /// What to run, and where.
@@ -104,6 +106,9 @@ impl Job<'_> {
             .iter()
             .any(|name| function(name).starts_with(STRESS));
         let tests = match error {
+            Some(error) if self.threads == Threads::Multi && is_stale_code(error) => {
+                self.tests.clone()
+            }
             _ if is_stress => return None,
             // It did not come up.
             Some(_) if report.is_untouched() => self.tests.clone(),
@@ -359,7 +364,16 @@ mod tests {
         assert_eq!(again(job("a::stress_b"), &report, None), None);
         let mark = || Some("a mark on the console".to_owned());
         assert_eq!(again(job("a::b"), &report, mark()), None);
-        assert_eq!(again(job("a::b"), &Report::default(), mark()), Some(b()));
+        let untouched = Report::default();
+        assert_eq!(again(job("a::b"), &untouched, mark()), Some(b()));
+        let stale = || Some("Oops: int3: 0000 [#1] PREEMPT SMP".to_owned());
+        assert_eq!(again(job("a::stress_b"), &report, stale()), None);
+        let multi = Job {
+            threads: Threads::Multi,
+            ..job("a::stress_b")
+        };
+        let name = multi.tests.clone();
+        assert_eq!(again(multi, &report, stale()), Some(name));
         let mut second = Report::default();
         second.read("test a::b ... ok");
         second.read("test result: ok. 1 passed; 0 failed; 0 ignored");

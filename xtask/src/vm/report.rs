@@ -137,7 +137,8 @@ impl Report {
     pub(crate) fn settle(&mut self, mut second: Self) {
         for test in &mut second.tests {
             let failed = |first: &Test| first.name == test.name && first.outcome == Outcome::Failed;
-            test.is_second = self.tests.iter().any(failed);
+            let broke = self.unfinished().is_some_and(|(name, _)| name == test.name);
+            test.is_second = broke || self.tests.iter().any(failed);
         }
         let is_new = |first: &Test| second.tests.iter().all(|test| test.name != first.name);
         self.tests.retain(is_new);
