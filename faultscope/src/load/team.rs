@@ -7,6 +7,7 @@
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::cpu;
 use crate::host::clock::monotonic_ns;
@@ -51,9 +52,7 @@ pub struct Used {
     pub minor_faults: u64,
     /// `ru_majflt`.
     pub major_faults: u64,
-    /// Faults of the members before their start: of thread or process creation.
-    pub start_faults: u64,
-    /// Faults of the members from their creation to the last thing they did here.
+    /// Faults of the members from their creation to their end.
     pub life_faults: u64,
     /// `ru_nvcsw`.
     pub voluntary_switches: u64,
@@ -72,7 +71,6 @@ impl Used {
         self.system_ns += other.system_ns;
         self.minor_faults += other.minor_faults;
         self.major_faults += other.major_faults;
-        self.start_faults += other.start_faults;
         self.life_faults += other.life_faults;
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
@@ -105,7 +103,6 @@ struct Slot {
     cpu_ns: AtomicU64,
     before: [AtomicU64; COUNTS],
     after: [AtomicU64; COUNTS],
-    life_faults: AtomicU64,
     work: AtomicU64,
     /// errno of what failed; 0 if nothing did.
     errno: AtomicU32,
@@ -122,6 +119,8 @@ const COUNTS: usize = 6;
 struct Gate {
     arrived: AtomicU32,
     failed: AtomicU32,
+    /// Faults of all members from their creation to their end.
+    life_faults: AtomicU64,
 }
 
 /// Gate and slots, in memory that forked processes share.
@@ -213,11 +212,16 @@ impl Team {
         };
         match self.kind {
             Kind::Threads => threads(&board, self.members, &member)?,
-            Kind::Processes => processes(&board, self.members, &|index| {
-                // SAFETY: a static string, of which the kernel takes a copy.
-                unsafe { libc::prctl(libc::PR_SET_NAME, c"fsb-member".as_ptr()) };
-                member(index)
-            })?,
+            Kind::Processes => {
+                let before = faults(libc::RUSAGE_CHILDREN)?;
+                processes(&board, self.members, &|index| {
+                    // SAFETY: a static string, of which the kernel takes a copy.
+                    unsafe { libc::prctl(libc::PR_SET_NAME, c"fsb-member".as_ptr()) };
+                    member(index)
+                })?;
+                let life = faults(libc::RUSAGE_CHILDREN)?.saturating_sub(before);
+                board.gate().life_faults.store(life, Ordering::Release);
+            }
             Kind::ForkedThreads => {
                 processes(&board, 1, &|_| threads(&board, self.members, &member))?;
             }
@@ -241,6 +245,9 @@ impl Team {
         store(&slot.before, usage()?);
         slot.end_ns.store(0, Ordering::Relaxed);
         let (_, _) = (monotonic_ns(), thread_cpu_ns());
+        // On its way back from a switch the kernel writes to the thread's own memory (rseq, 4.18), which a forked process
+        // has to copy first.
+        std::thread::sleep(Duration::from_micros(1));
         board.meet()?;
         let before = usage()?;
         let cpu_ns = thread_cpu_ns();
@@ -255,9 +262,6 @@ impl Team {
         slot.end_ns.store(end_ns, Ordering::Relaxed);
         slot.cpu_ns.store(cpu_ns, Ordering::Relaxed);
         slot.work.store(done, Ordering::Relaxed);
-        drop(state);
-        let [.., minor, major, _, _] = usage()?;
-        slot.life_faults.store(minor + major, Ordering::Relaxed);
         slot.is_done.store(1, Ordering::Release);
         Ok(())
     }
@@ -290,14 +294,14 @@ impl Board {
                 system_ns: system,
                 minor_faults: minor,
                 major_faults: major,
-                start_faults: before[2] + before[3],
-                life_faults: word(&slot.life_faults),
+                life_faults: 0,
                 voluntary_switches: voluntary,
                 involuntary_switches: involuntary,
                 work: word(&slot.work),
             });
         }
         used.wall_ns = end.saturating_sub(begin);
+        used.life_faults = self.gate().life_faults.load(Ordering::Acquire);
         Ok(used)
     }
 }
@@ -310,6 +314,22 @@ fn store(to: &[AtomicU64; COUNTS], from: [u64; COUNTS]) {
 
 /// Runs a thread for each member.
 fn threads(
+    board: &Board,
+    members: usize,
+    member: &(impl Fn(usize) -> io::Result<()> + Sync),
+) -> io::Result<()> {
+    // What this process faults while its other threads live, less what this thread does: theirs, to their very end.
+    let others = || -> io::Result<u64> {
+        Ok(faults(libc::RUSAGE_SELF)?.saturating_sub(faults(libc::RUSAGE_THREAD)?))
+    };
+    let before = others()?;
+    run_threads(board, members, member)?;
+    let life = others()?.saturating_sub(before);
+    board.gate().life_faults.store(life, Ordering::Release);
+    Ok(())
+}
+
+fn run_threads(
     board: &Board,
     members: usize,
     member: &(impl Fn(usize) -> io::Result<()> + Sync),
@@ -392,10 +412,20 @@ fn processes(
 
 /// User ns, system ns, minor and major faults, voluntary and involuntary switches of the calling thread.
 fn usage() -> io::Result<[u64; COUNTS]> {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+/// Minor and major faults of this thread, this process or the children it has waited for.
+fn faults(who: libc::c_int) -> io::Result<u64> {
+    let [_, _, minor, major, _, _] = usage_of(who)?;
+    Ok(minor + major)
+}
+
+fn usage_of(who: libc::c_int) -> io::Result<[u64; COUNTS]> {
     // SAFETY: all bits zero is a valid rusage, and the call fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: a valid pointer to a rusage.
-    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } != 0 {
+    if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
@@ -448,7 +478,7 @@ mod tests {
             .expect("threads run");
         assert_eq!(used.work, 1 + 2 + 3);
         assert!(used.wall_ns > 0 && used.cpu_ns > 0);
-        assert!(used.life_faults >= used.start_faults + used.faults());
+        assert!(used.life_faults >= used.faults());
     }
 
     #[test]
