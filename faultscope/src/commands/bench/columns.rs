@@ -44,7 +44,7 @@ pub(super) const RSS: Column = Column {
     signal: Some("rss_stat"),
     cell: |point, _| {
         let counters = point.given("rss_stat")?.members();
-        ratio(counters[Scope::Rss], counters.faults()).map(|r| format!("{r:.3}"))
+        ratio(counters[Scope::Rss], faults(point)?).map(|r| format!("{r:.3}"))
     },
 };
 
@@ -89,7 +89,7 @@ pub(super) const WAITS: Column = Column {
     signal: Some("contention"),
     cell: |point, _| {
         let counters = point.given("contention")?.members();
-        wait(counters.wait_ns(), counters.faults())
+        wait(counters.wait_ns(), faults(point)?)
     },
 };
 
@@ -100,7 +100,7 @@ const fn class<const CLASS: usize>(title: &'static str) -> Column {
         signal: Some("contention"),
         cell: |point, _| {
             let counters = point.given("contention")?.members();
-            wait(counters[Scope::WaitNs(CLASS)], counters.faults())
+            wait(counters[Scope::WaitNs(CLASS)], faults(point)?)
         },
     }
 }
@@ -197,9 +197,13 @@ fn wait(ns: u64, faults: u64) -> Option<String> {
     (faults >= FEWEST_FAULTS).then(|| format!("{each:.1}"))
 }
 
-/// The sharing proxy and its bound over the address spaces of the work, by faults.
+/// The sharing proxy and its bound over the address spaces of the members, by faults; `None` where hardly any trapped.
 fn shares(point: &Point) -> Option<(f64, f64)> {
     let seen = point.given("faults")?;
+    if counted(seen, point)? < FEWEST_FAULTS {
+        return None;
+    }
+    let members = seen.member_processes();
     let (mut expected, mut bound, mut faults) = (0.0, 0.0, 0.0);
     let table = seen.model.table(crate::model::TableId::AddressSpaces);
     let at = |id: &str| table.position(id);
@@ -210,7 +214,7 @@ fn shares(point: &Point) -> Option<(f64, f64)> {
         let crate::model::Value::Count(tgid) = row.cells[pid] else {
             continue;
         };
-        if !u32::try_from(tgid).is_ok_and(|tgid| seen.is_workload(tgid)) {
+        if !u32::try_from(tgid).is_ok_and(|tgid| members.contains(&tgid)) {
             continue;
         }
         if let (Some(n), Some(e), Some(b)) = (number(n), number(e), number(b)) {
@@ -228,9 +232,15 @@ pub(super) fn ratio(n: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| n as f64 / of as f64)
 }
 
-/// Faults of the members' measured part as the probes counted them: all of their lives, less those before the start,
-/// which the kernel's accounting gives exactly.
+/// Faults of the members' measured part as the probes counted them: all of their lives, less those outside of it, which
+/// getrusage(2) gives exactly.
 pub(super) fn counted(seen: &Seen, point: &Point) -> Option<u64> {
-    let start = point.result.events("start_faults")?;
-    Some(seen.members().faults().saturating_sub(start))
+    let outside = point.result.events("other_faults")?;
+    Some(seen.members().faults().saturating_sub(outside))
+}
+
+/// Faults of the members' whole lives by getrusage(2), those that trap nowhere included.
+fn faults(point: &Point) -> Option<u64> {
+    let result = &point.result;
+    Some(result.events("faults")? + result.events("other_faults")?)
 }

@@ -14,7 +14,7 @@ use super::table::Section;
 use super::{Bench, Case, Job, Pft, Short, Stop, Work};
 use crate::host::HostFacts;
 use crate::host::kernel::KernelFacts;
-use crate::load::{Access, Backing, FaultIn, Faulted, Faults, Huge, State, allowed};
+use crate::load::{Access, Backing, FaultIn, Faulted, Faults, Huge, State};
 use crate::plan::Set;
 use crate::workload::Direction;
 use crate::workload::bench::BenchResult;
@@ -269,11 +269,7 @@ impl Work for Spec {
             rounds: job.rounds,
             members: job.members,
             are_processes: job.are_processes,
-            cpus: if job.is_pinned {
-                allowed()?
-            } else {
-                Vec::new()
-            },
+            cpus: job.cpus()?,
             directory: job.directory.clone().unwrap_or_else(|| PathBuf::from(".")),
         };
         let done = load.run().map_err(|error| self.refused(error))?;
@@ -381,7 +377,7 @@ impl Spec {
         result.add("wall", secs(used.wall_ns), "s", lower);
         result.count("faults", faults);
         result.count("major_faults", used.major_faults);
-        result.count("start_faults", used.start_faults);
+        result.count("other_faults", used.life_faults.saturating_sub(faults));
         result.count("pages", done.pages);
         result.count("page_size", page_size() as u64);
         for (pages, n) in done.folios.iter().flatten().filter(|(_, n)| *n > 0) {

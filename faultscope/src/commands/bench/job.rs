@@ -1,9 +1,11 @@
 //! One point of a bench: what is done, in the words of the command line that does it.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 use super::{Bench, Case};
+use crate::load::allowed;
 use crate::units::format_bytes;
 
 /// One point of a bench.
@@ -76,6 +78,19 @@ impl Job {
             ("mib", mib(self.bytes)),
             (crate::workload::REPETITIONS, self.rounds.to_string()),
         ]
+    }
+
+    /// CPUs for the members, one each, from the highest down: interrupts and housekeeping prefer the lowest. Empty if
+    /// they are not to be bound.
+    ///
+    /// # Errors
+    /// What sched_getaffinity(2) says.
+    pub fn cpus(&self) -> io::Result<Vec<usize>> {
+        if self.is_pinned {
+            Ok(allowed()?.into_iter().rev().collect())
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// `threads` or `processes`.

@@ -1,10 +1,12 @@
 //! A point that was made: what its process says, and what the kernel's side says of it.
 
+use std::collections::BTreeSet;
+
 use super::Job;
 use crate::load::MEMBER;
 use crate::model::Model;
 use crate::sample::Counters;
-use crate::sample::delta::{GUP, POPULATE};
+use crate::sample::delta::{GUP, POPULATE, Thread};
 use crate::workload::bench::BenchResult;
 
 /// A point that was made.
@@ -32,17 +34,27 @@ impl Seen {
         Some(&missing.reason)
     }
 
+    /// The members' threads.
+    fn member_threads(&self) -> impl Iterator<Item = &Thread> {
+        let delta = self.model.delta();
+        delta.threads.values().filter(|thread| {
+            let process = delta.processes.get(&thread.process);
+            &*thread.comm == MEMBER && process.is_some_and(|p| p.is_workload)
+        })
+    }
+
     /// Counts of the members' threads from their creation to their end.
     pub(super) fn members(&self) -> Counters {
-        let delta = self.model.delta();
         let mut sum = Counters::default();
-        for thread in delta.threads.values() {
-            let process = delta.processes.get(&thread.process);
-            if &*thread.comm == MEMBER && process.is_some_and(|p| p.is_workload) {
-                sum += &thread.counters;
-            }
+        for thread in self.member_threads() {
+            sum += &thread.counters;
         }
         sum
+    }
+
+    /// The processes that members are, or are threads of.
+    pub(super) fn member_processes(&self) -> BTreeSet<u32> {
+        self.member_threads().map(|t| t.process.tgid).collect()
     }
 
     /// Faults of the work that trapped nowhere: populated pages and get_user_pages.

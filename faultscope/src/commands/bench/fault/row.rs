@@ -142,3 +142,76 @@ fn gib(bytes: u64) -> String {
         format!("{gib:.3}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::FAULT;
+    use super::*;
+    use crate::commands::bench::Job;
+    use crate::workload::bench::BenchResult;
+    use crate::workload::{Defaults, Format, parse_as};
+
+    fn point(members: usize, faults: u64) -> Point {
+        let job = Job {
+            bench: &FAULT,
+            case: &FAULT.cases[0],
+            members,
+            are_processes: false,
+            bytes: 2 << 30,
+            rounds: 3,
+            repetition: 1,
+            is_pinned: true,
+            directory: None,
+        };
+        let mut result = BenchResult::new("fault", &[]);
+        // As of a machine: the shares of the CPU time have more digits than are shown.
+        let share = f64::from(u32::try_from(members).expect("few"));
+        result.add("user", 0.123_456_7 * share, "s", None);
+        result.add("system", 1.987_654_3 * share, "s", None);
+        result.add("wall", 2.345_678_9 / share, "s", None);
+        result.count("pages", 3 << 19);
+        result.count("faults", faults);
+        Point {
+            job,
+            result,
+            seen: None,
+        }
+    }
+
+    #[test]
+    fn the_layout_of_2004_is_imported_again() {
+        let mut text = format!("{}\n", FAULT.pft.as_ref().expect("has it").header);
+        for members in [1, 2, 4, 8] {
+            text.push_str(&pft_row(&point(members, 3 << 19)).expect("a row"));
+            text.push('\n');
+        }
+        assert!(text.contains("\n2 3 8 0.988s 15.901s 0.29s "), "{text}");
+        let found = parse_as(&text, Format::Pft, &Defaults::default()).expect("is read back");
+        assert_eq!(found.reasons, Vec::<String>::new());
+        assert_eq!(found.measurements.len(), 4);
+        for (measurement, members) in found.measurements.iter().zip(["1", "2", "4", "8"]) {
+            assert_eq!(measurement.page_size, Some(4096));
+            let wall = measurement
+                .metrics
+                .iter()
+                .find(|m| m.name == "wall")
+                .expect("Wall");
+            assert!(
+                (wall.resolution - 0.01).abs() < 1e-9,
+                "a decimal of two digits"
+            );
+            let threads = wall
+                .keys
+                .iter()
+                .find(|(k, _)| k == "threads")
+                .expect("a key");
+            assert_eq!(threads.1, members);
+        }
+    }
+
+    #[test]
+    fn fewer_faults_than_pages_have_no_row() {
+        let reason = pft_row(&point(1, 3 << 10)).expect_err("huge pages");
+        assert!(reason.contains("3072 faults for 1572864 pages"), "{reason}");
+    }
+}
