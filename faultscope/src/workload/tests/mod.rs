@@ -4,6 +4,7 @@ mod kernbench;
 mod lkp;
 mod mmtests;
 mod perf;
+mod bench;
 mod pft;
 mod reaim;
 mod stress_ng;
