@@ -4,6 +4,7 @@
 
 pub(crate) mod overhead;
 mod report;
+pub(crate) mod touch;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -73,6 +73,8 @@ enum Task {
 enum Bench {
     /// Measure what watching faults costs a load: faultscope, bpftrace and perf side by side
     Overhead(bench::overhead::Options),
+    /// Hold `bench fault` against a loop in C that touches the same pages
+    Fault(bench::touch::Options),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +107,9 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
         Task::Bench {
             what: Some(Bench::Overhead(options)),
         } => bench::overhead::overhead(&root, options)?,
+        Task::Bench {
+            what: Some(Bench::Fault(options)),
+        } => bench::touch::touch(&root, options)?,
         Task::Sleeper => bench::sleep_and_fault(),
     }
     Ok(ExitCode::SUCCESS)

@@ -158,6 +158,7 @@ const BASE: &[(&str, &[&str])] = &[
         ],
     ),
     ("Rust toolchain", &["cargo"]),
+    ("C compiler, which the build needs", &["cc"]),
 ];
 
 /// The version of bpf-linker that set-up installs and the build demands.

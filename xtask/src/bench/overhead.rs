@@ -7,7 +7,7 @@
 
 mod load;
 mod readme;
-mod stats;
+pub(super) mod stats;
 mod table;
 mod tool;
 

@@ -2,14 +2,14 @@
 
 /// A median with two bounds around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
-    pub(super) low: f64,
-    pub(super) median: f64,
-    pub(super) high: f64,
+pub(in crate::bench) struct Spread {
+    pub(in crate::bench) low: f64,
+    pub(in crate::bench) median: f64,
+    pub(in crate::bench) high: f64,
 }
 
 /// Median; `None` without values.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+pub(in crate::bench) fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
     let last = sorted.len().checked_sub(1)?;
     Some((sorted[last / 2] + sorted[last.div_ceil(2)]) / 2.0)
@@ -19,7 +19,7 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 ///
 /// It reaches from the k-th smallest to the k-th greatest value, with the greatest k for which fewer than k of n fair
 /// coins show heads in at most 2.5 % of throws.
-pub(super) fn interval(values: &[f64]) -> Option<Spread> {
+pub(in crate::bench) fn interval(values: &[f64]) -> Option<Spread> {
     let sorted = sorted(values);
     let n = sorted.len();
     // Logarithms: half to the power of a thousand is no number.
