@@ -201,7 +201,6 @@ pub(super) fn timed<T>(
     }
     result.count("faults", used.faults());
     result.count("major_faults", used.major_faults);
-    result.count("start_faults", used.start_faults);
     result.count("involuntary_switches", used.involuntary_switches);
     result.count("voluntary_switches", used.voluntary_switches);
     Ok((used, more))

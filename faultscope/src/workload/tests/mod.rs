@@ -1,10 +1,10 @@
 //! Every trap of the formats, one by one.
 
+mod bench;
 mod kernbench;
 mod lkp;
 mod mmtests;
 mod perf;
-mod bench;
 mod pft;
 mod reaim;
 mod stress_ng;

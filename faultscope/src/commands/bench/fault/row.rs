@@ -162,6 +162,7 @@ mod tests {
             repetition: 1,
             is_pinned: true,
             directory: None,
+            cgroup: None,
         };
         let mut result = BenchResult::new("fault", &[]);
         // As of a machine: the shares of the CPU time have more digits than are shown.
