@@ -261,8 +261,14 @@ impl Section {
             }
             None if time.value > 0.0 => {
                 let value = as_f64(count) / time.value;
+                let resolution = value * time.resolution() / time.value;
+                if !(value.is_finite() && resolution.is_finite()) {
+                    return Err(
+                        "its total time is too short for a rate; a digit is damaged".to_owned()
+                    );
+                }
                 let printed = Printed { value, decimals: 0 };
-                figure("events/s", printed, "1/s").resolved(value * time.resolution() / time.value)
+                figure("events/s", printed, "1/s").resolved(resolution)
             }
             None => {
                 return Err(

@@ -490,3 +490,14 @@ fn the_command_line_tells_what_ended_the_run() {
         );
     }
 }
+
+#[test]
+fn a_time_that_gives_no_finite_rate_is_refused() {
+    let text = include_str!("../../../tests/data/workload/sysbench-1.0.20-threads.txt");
+    let line = text
+        .lines()
+        .find(|l| l.contains("total time:"))
+        .expect("a report");
+    let error = refusal(&text.replace(line, "    total time:                          1e-307s"));
+    assert!(error.contains("too short for a rate"), "{error}");
+}
