@@ -4,12 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::ptr::null_mut;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-use super::file::nameless;
+use super::file::{nameless, read_mapped};
 use super::team::{Team, Used};
 
 /// How a page is read.
@@ -106,24 +104,8 @@ impl CacheReads {
     }
 
     fn read_mapped(&self, size: usize, pages: impl Iterator<Item = usize>) -> io::Result<()> {
-        let bytes = size * page_size();
-        // SAFETY: a fresh mapping of a file that nobody shortens, which no reference points into.
-        unsafe {
-            // Without advice: the kernel does not mark what was mapped for random or sequential access.
-            let start = mmap(
-                null_mut(),
-                bytes,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                &self.file,
-                0,
-            )?;
-            for index in pages {
-                let _byte = start.cast::<u8>().add(index * page_size()).read_volatile();
-            }
-            munmap(start, bytes)?;
-        }
-        Ok(())
+        // Without advice: the kernel does not mark what was mapped for random or sequential access.
+        read_mapped(&self.file, size, None, pages)
     }
 }
 

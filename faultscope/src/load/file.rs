@@ -56,27 +56,35 @@ impl FileReads {
         file.sync_all()?;
         Ok(Self { file, pages })
     }
+}
 
-    fn read_mapped(&self) -> io::Result<()> {
-        let bytes = self.pages * page_size();
-        // SAFETY: a fresh mapping of a file that nobody shortens, which no reference points into.
-        unsafe {
-            let start = mmap(
-                null_mut(),
-                bytes,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                &self.file,
-                0,
-            )?;
-            madvise(start, bytes, Advice::Random)?;
-            for index in (0..self.pages).rev() {
-                let _byte = start.cast::<u8>().add(index * page_size()).read_volatile();
-            }
-            munmap(start, bytes)?;
+/// Maps `size` pages of a file that nobody shortens, reads a byte of each of `pages`, and unmaps it.
+pub(super) fn read_mapped(
+    file: &File,
+    size: usize,
+    advice: Option<Advice>,
+    pages: impl Iterator<Item = usize>,
+) -> io::Result<()> {
+    let bytes = size * page_size();
+    // SAFETY: a fresh mapping, which no reference points into.
+    unsafe {
+        let start = mmap(
+            null_mut(),
+            bytes,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            0,
+        )?;
+        if let Some(advice) = advice {
+            madvise(start, bytes, advice)?;
         }
-        Ok(())
+        for index in pages {
+            let _byte = start.cast::<u8>().add(index * page_size()).read_volatile();
+        }
+        munmap(start, bytes)?;
     }
+    Ok(())
 }
 
 /// Name of the file system at `path`, or its magic number in hexadecimal; `an unknown file system` if it cannot be
@@ -129,7 +137,8 @@ impl Load for FileReads {
             self.file
                 .read_exact_at(&mut page, (index * page_size()) as u64)?;
         }
-        self.read_mapped()?;
+        let backwards = (0..self.pages).rev();
+        read_mapped(&self.file, self.pages, Some(Advice::Random), backwards)?;
         // SAFETY: advice on a descriptor of ours.
         match unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }
         {

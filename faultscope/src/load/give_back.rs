@@ -122,7 +122,7 @@ impl GiveBack {
         &self.regions[n % self.regions.len()]
     }
 
-    /// Writes to every page in one access each, so that a page that is gone costs one fault, and counts what was there.
+    /// Writes to every page, at the cost of one fault where a page is gone, and counts what was there.
     fn reuse(&self, n: usize, seen: &mut GivenBack) -> io::Result<()> {
         let region = self.region(n);
         for index in 0..region.pages() {

@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read as _, Write as _};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -79,11 +78,19 @@ impl Region {
         }
     }
 
-    /// Writes the first word of a page in one access that also reads it; what was there before.
+    /// Writes the first two words of a page; what was in the first.
+    ///
+    /// The second is written before the first is read, so that a page which is gone costs one write fault. An atomic
+    /// exchange does that too on real CPUs, but an emulator may read first and then write, which is two faults.
     pub(super) fn swap(&self, index: usize, word: u64) -> u64 {
+        let first = self.page(index).cast::<u64>();
         // SAFETY: mapped, writable and aligned to a page; other threads use other regions.
-        let first = unsafe { AtomicU64::from_ptr(self.page(index).cast()) };
-        first.swap(word, Ordering::Relaxed)
+        unsafe {
+            first.add(1).write_volatile(word);
+            let before = first.read_volatile();
+            first.write_volatile(word);
+            before
+        }
     }
 
     /// An advice by its number, known to the kernel or not.
