@@ -1,5 +1,6 @@
 //! Which points a sweep has, and which of them this machine cannot run. Pure.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::{Bench, Case, Job};
@@ -59,7 +60,7 @@ pub(super) struct Room {
 /// Every point, in the order in which they are made: repetitions go round, so that drift meets all points alike.
 pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
     let bench = options.bench;
-    let cases: Vec<&'static Case> = if options.cases.is_empty() {
+    let mut cases: Vec<&'static Case> = if options.cases.is_empty() {
         bench.cases.iter().filter(|case| case.is_default).collect()
     } else {
         options.cases.clone()
@@ -69,6 +70,10 @@ pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
     if counts.is_empty() {
         counts = powers_up_to(cpus).into_iter().map(|n| (n, false)).collect();
     }
+    // What is named twice is one point, of one file; --reps makes several.
+    let (mut names, mut seen) = (HashSet::new(), HashSet::new());
+    cases.retain(|case| names.insert(case.name));
+    counts.retain(|count| seen.insert(*count));
     let mut jobs = Vec::new();
     for repetition in 1..=options.repetitions {
         for case in &cases {

@@ -91,7 +91,20 @@ pub(super) fn sweep(
             continue;
         }
         let path = directory.join(job.file_name());
-        match measure(job.clone(), options, &path, &series, signals)? {
+        let ended = match measure(job.clone(), options, &path, &series, signals) {
+            // What was measured before is shown; what stops the first point stops the bench.
+            Err(error) if !points.is_empty() => {
+                tell(
+                    err,
+                    &mut rest.failed,
+                    format!("{title}: failed: {}", crate::error::message(&error)),
+                );
+                rest.left = jobs.len() - at - 1;
+                break;
+            }
+            ended => ended?,
+        };
+        match ended {
             Ended::Made(point, reasons) => {
                 for reason in reasons {
                     tell(err, &mut rest.incomplete, format!("{title}: {reason}"));

@@ -93,6 +93,25 @@ fn repetitions_go_round_all_points() {
 }
 
 #[test]
+fn what_is_named_twice_is_one_point() {
+    let sweep = Options {
+        cases: [options().bench.cases, options().bench.cases]
+            .iter()
+            .flat_map(|cases| cases.iter())
+            .collect(),
+        threads: vec![1, 2, 1],
+        processes: vec![2, 2],
+        ..options()
+    };
+    let names: Vec<String> = jobs(&sweep, 8).iter().map(Job::file_name).collect();
+    assert_eq!(names.len(), 3 * options().bench.cases.len());
+    let mut one = names.clone();
+    one.sort();
+    one.dedup();
+    assert_eq!(one.len(), names.len(), "each has a file of its own");
+}
+
+#[test]
 fn a_sweep_without_counts_doubles_up_to_the_cpus() {
     let members: Vec<usize> = jobs(&options(), 6).iter().map(|j| j.members).collect();
     assert_eq!(members, [1, 2, 4, 6]);
