@@ -40,7 +40,7 @@ pub struct ImportArgs {
     /// Text to import; "-" reads standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Writes the runs into this directory, which must exist.
+    /// Writes the runs into this directory, and makes it if it is not there.
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     /// Takes the text for this format: auto, sysbench, pft, time, bench, will-it-scale, kernbench, stress-ng, mmtests,

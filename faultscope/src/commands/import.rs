@@ -26,7 +26,7 @@ pub const MAX_TEXT: u64 = 16 << 20;
 pub struct Options {
     /// Texts; `-` is standard input.
     pub files: Vec<PathBuf>,
-    /// Existing directory for the runs.
+    /// Directory for the runs, made if it is not there.
     pub directory: PathBuf,
     /// The format, if it is not to be found out.
     pub format: Option<Format>,
@@ -263,6 +263,9 @@ fn describe(options: &Options, file: &Path, text: &str, set: &RunSet) -> Result<
 /// # Errors
 /// If there is a file of that name, or it cannot be written; what was begun of it is removed.
 pub fn save(path: &Path, run: &Run, metrics: &[Metric]) -> Result<()> {
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
+        fs::create_dir_all(directory).context("making the directory for the runs")?;
+    }
     let mut writer = Writer::create(path, run)?;
     let end = End {
         mono_ns: 0,
