@@ -332,8 +332,15 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
             .all(|d| Some(&d.id) == drafts.first().map(|f| &f.id));
         drafts.first().filter(|_| is_alone).map(|d| d.id.clone())
     });
+    // A spread under the same name, as mmtests prints it, goes no way and is no rate.
+    let way = drafts
+        .iter()
+        .filter(|d| Some(&d.id) == primary.as_ref())
+        .map(|d| d.direction)
+        .find(|way| *way != Direction::None)
+        .unwrap_or(Direction::None);
     for draft in &mut drafts {
-        if Some(&draft.id) == primary.as_ref() {
+        if Some(&draft.id) == primary.as_ref() && draft.direction == way {
             draft.role = Role::Primary;
         }
     }

@@ -28,6 +28,27 @@ fn imported(text: &str, variant: Option<&str>, defaults: &Defaults) -> Vec<Obser
 }
 
 #[test]
+fn spreads_of_mmtests_are_no_rates() {
+    let text = include_str!("../../../tests/data/workload/mmtests-pft.txt");
+    let defaults = Defaults::default();
+    let sides = ["5.0.0-rc1-vanilla", "5.0.0-rc1-patched"]
+        .map(|kernel| imported(text, Some(kernel), &defaults));
+    let found = report(sides, Options::default());
+    let primary = |role| {
+        let rows = found.rows.iter().filter(move |r| r.role == role);
+        rows.map(|r| r.cell.as_str()).collect::<Vec<_>>()
+    };
+    assert!(primary(Role::Primary).iter().all(|c| c.contains("mean")));
+    assert!(primary(Role::Context).iter().any(|c| c.contains("Stddev")));
+    let sweep = found.sweep.as_ref().expect("several statistics");
+    let mean = sweep.geomean.as_ref().expect("all above 0");
+    assert!(
+        mean.worst.1 > 1.04 && mean.best.1 < 1.05,
+        "both means rise by 4.5 %: {mean:?}"
+    );
+}
+
+#[test]
 fn the_page_fault_tables_of_2004_cross_over() {
     let sloppy = include_str!("../../../tests/data/workload/pft-2004-sloppy.txt");
     let tasklist = include_str!("../../../tests/data/workload/pft-2004-tasklist.txt");
