@@ -18,7 +18,10 @@ fn spread(side: &[(f64, u64)]) -> (f64, f64) {
 /// A name without blanks: the workload's configuration, then the figure.
 fn name(row: &Row) -> String {
     let cell = row.cell.replace(", ", ".").replace(' ', "-");
-    let id = row.id.replace(' ', "_");
+    let mut id = row.id.replace(' ', "_");
+    if is_seconds(row) && id.ends_with("_ns") {
+        id.replace_range(id.len() - "_ns".len().., "_s");
+    }
     ascii(&if cell.is_empty() {
         id
     } else {
@@ -26,16 +29,15 @@ fn name(row: &Row) -> String {
     })
 }
 
-/// The value in the unit that people read: seconds for times of ns.
+/// Whether a time of ns is shown in the unit that people read.
+fn is_seconds(row: &Row) -> bool {
+    matches!(row.shown, Shown::Of(crate::model::Unit::Ns))
+        && (row.id.contains("elapsed") || row.id.starts_with("command_"))
+}
+
+/// What the value is multiplied by.
 fn shown(row: &Row) -> f64 {
-    match row.shown {
-        Shown::Of(crate::model::Unit::Ns)
-            if row.id.contains("elapsed") || row.id.starts_with("command_") =>
-        {
-            1e-9
-        }
-        _ => 1.0,
-    }
+    if is_seconds(row) { 1e-9 } else { 1.0 }
 }
 
 /// `%stddev %change %stddev`, as LKP's mails: medians and verdicts are in the other formats.
