@@ -253,8 +253,7 @@ impl Kernel {
         let ended = run.workload.as_ref().and_then(|w| w.ended.as_ref());
         if let Some(ended) = ended {
             let usage = ended.usage;
-            let faults = usage.minor_faults.saturating_add(usage.major_faults);
-            let per_fault = quotient(usage.system_ns, faults);
+            let per_fault = quotient(usage.system_ns, usage.faults());
             add(
                 "system_per_fault_ns",
                 "system time per fault",

@@ -20,6 +20,7 @@ mod system_text;
 #[cfg(test)]
 mod tests;
 pub mod topology;
+pub mod usage;
 
 use std::fmt;
 use std::path::Path;

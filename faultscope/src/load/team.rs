@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::cpu;
 use crate::host::clock::monotonic_ns;
+use crate::host::usage::Usage;
 
 /// Name of a member's thread, by which recordings tell members from the rest of the process.
 pub const MEMBER: &str = "fsb-member";
@@ -412,32 +413,20 @@ fn processes(
 
 /// User ns, system ns, minor and major faults, voluntary and involuntary switches of the calling thread.
 fn usage() -> io::Result<[u64; COUNTS]> {
-    usage_of(libc::RUSAGE_THREAD)
+    let usage = Usage::read(libc::RUSAGE_THREAD)?;
+    Ok([
+        usage.user_ns,
+        usage.system_ns,
+        usage.minor_faults,
+        usage.major_faults,
+        usage.voluntary_switches,
+        usage.involuntary_switches,
+    ])
 }
 
 /// Minor and major faults of this thread, this process or the children it has waited for.
 fn faults(who: libc::c_int) -> io::Result<u64> {
-    let [_, _, minor, major, _, _] = usage_of(who)?;
-    Ok(minor + major)
-}
-
-fn usage_of(who: libc::c_int) -> io::Result<[u64; COUNTS]> {
-    // SAFETY: all bits zero is a valid rusage, and the call fills it.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid pointer to a rusage.
-    if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
-    let ns = |t: libc::timeval| count(t.tv_sec) * 1_000_000_000 + count(t.tv_usec) * 1000;
-    Ok([
-        ns(usage.ru_utime),
-        ns(usage.ru_stime),
-        count(usage.ru_minflt),
-        count(usage.ru_majflt),
-        count(usage.ru_nvcsw),
-        count(usage.ru_nivcsw),
-    ])
+    Ok(Usage::read(who)?.faults())
 }
 
 /// CPU time of the calling thread so far, ns; exact, which getrusage(2) is not between two ticks.

@@ -1,15 +1,12 @@
 //! Loads against the kernel's own count of this thread's faults.
 
 use super::*;
+use crate::host::usage::Usage;
 
 /// Minor faults of the calling thread so far (`ru_minflt`, getrusage(2)).
 fn minor_faults() -> u64 {
-    // SAFETY: all bits zero is a valid rusage, and the call fills it.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid pointer to a rusage.
-    let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    assert_eq!(status, 0, "getrusage of the own thread");
-    u64::try_from(usage.ru_minflt).expect("a count is not negative")
+    let usage = Usage::read(libc::RUSAGE_THREAD).expect("getrusage of the own thread");
+    usage.minor_faults
 }
 
 /// Runs the load twice and compares what it says with what the kernel counted the second time.

@@ -141,9 +141,8 @@ fn faults(model: &Model) -> Vec<Figure> {
 /// What the kernel says of the command and its children.
 fn workload(run: &Run, is_part: bool) -> Option<Figure> {
     let usage = run.workload.as_ref()?.ended.as_ref()?.usage;
-    let faults = usage.minor_faults.saturating_add(usage.major_faults);
     let cpu_ns = usage.user_ns.saturating_add(usage.system_ns);
-    let rate = build::ratio(faults, cpu_ns).map(|x| x * 1e9);
+    let rate = build::ratio(usage.faults(), cpu_ns).map(|x| x * 1e9);
     (!is_part).then(|| {
         figure(
             "workload_faults_per_cpu_sec",
@@ -254,11 +253,12 @@ fn locks(model: &Model) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::usage::Usage;
     use crate::model::{Context, Missing};
     use crate::sample::{
         Delta,
         delta::{Cpu, CpuTime},
-        run::{Ended, Usage, Workload},
+        run::{Ended, Workload},
     };
     use std::sync::Arc;
 

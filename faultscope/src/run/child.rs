@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::relay::Inlets;
 use super::signals::Signals;
+use crate::host::usage::Usage;
 
 /// A command to run.
 #[derive(Debug, Clone, Default)]
@@ -53,25 +54,6 @@ impl SpawnError {
     }
 }
 
-/// Resources of a command and of its descendants that were waited for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// User CPU time, ns.
-    pub user_ns: u64,
-    /// System CPU time, ns.
-    pub system_ns: u64,
-    /// Peak resident memory of the largest process, bytes.
-    pub max_rss_bytes: u64,
-    /// Minor faults.
-    pub minor_faults: u64,
-    /// Major faults.
-    pub major_faults: u64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-}
-
 /// How a command ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
@@ -81,7 +63,7 @@ pub struct Ended {
     pub code: Option<i32>,
     /// Signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// What it used; absent if somebody else reaped it.
+    /// What it and its descendants that were waited for used; absent if somebody else reaped it.
     pub usage: Option<Usage>,
 }
 
@@ -314,21 +296,5 @@ fn reap(pid: u32, at_ns: u64) -> Ended {
         code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
         usage: Some(Usage::from(&usage)),
-    }
-}
-
-impl From<&libc::rusage> for Usage {
-    fn from(usage: &libc::rusage) -> Self {
-        let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
-        let ns = |t: libc::timeval| count(t.tv_sec) * 1_000_000_000 + count(t.tv_usec) * 1000;
-        Self {
-            user_ns: ns(usage.ru_utime),
-            system_ns: ns(usage.ru_stime),
-            max_rss_bytes: count(usage.ru_maxrss) * 1024,
-            minor_faults: count(usage.ru_minflt),
-            major_faults: count(usage.ru_majflt),
-            voluntary_switches: count(usage.ru_nvcsw),
-            involuntary_switches: count(usage.ru_nivcsw),
-        }
     }
 }

@@ -13,7 +13,7 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
-pub use child::{Child, Command, Ended, SpawnError, Usage};
+pub use child::{Child, Command, Ended, SpawnError};
 pub use kept::Kept;
 pub use memory::{LimitError, MemoryLimit};
 pub use relay::{Drained, Inlets, Relay, wait_readable};

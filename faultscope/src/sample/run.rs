@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use crate::host::usage::Usage;
+
 /// One recorded run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
@@ -137,25 +139,6 @@ pub struct Ended {
     pub signal: Option<i32>,
     /// Resources it and its waited-for descendants used.
     pub usage: Usage,
-}
-
-/// `getrusage(RUSAGE_CHILDREN)` of a workload.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// User CPU time, ns.
-    pub user_ns: u64,
-    /// System CPU time, ns.
-    pub system_ns: u64,
-    /// Peak resident memory, bytes.
-    pub max_rss_bytes: u64,
-    /// Minor faults.
-    pub minor_faults: u64,
-    /// Major faults.
-    pub major_faults: u64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
 }
 
 /// How a run ended.

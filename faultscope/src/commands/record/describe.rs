@@ -147,20 +147,11 @@ pub(super) fn workload(argv: &[OsString], child: &Child) -> Workload {
 
 /// How it ended, in the recording's words.
 pub(super) fn ended(ended: &Ended) -> run::Ended {
-    let usage = ended.usage.unwrap_or_default();
     run::Ended {
         mono_ns: ended.at_ns,
         code: ended.code,
         signal: ended.signal,
-        usage: run::Usage {
-            user_ns: usage.user_ns,
-            system_ns: usage.system_ns,
-            max_rss_bytes: usage.max_rss_bytes,
-            minor_faults: usage.minor_faults,
-            major_faults: usage.major_faults,
-            voluntary_switches: usage.voluntary_switches,
-            involuntary_switches: usage.involuntary_switches,
-        },
+        usage: ended.usage.unwrap_or_default(),
     }
 }
 

@@ -8,8 +8,9 @@ use super::observed::{Kernel, Observed, Reading, Waits};
 use super::render::{Layout, WIDTH, write};
 use super::stats::Verdict;
 use super::*;
+use crate::host::usage::Usage;
 use crate::model::Unit;
-use crate::sample::run::{End, Ended, Run, RunFact, RunProbe, Usage, Workload};
+use crate::sample::run::{End, Ended, Run, RunFact, RunProbe, Workload};
 use crate::workload::{self, Defaults, Metric};
 
 /// A recorded run of a command that made so many transactions a second.

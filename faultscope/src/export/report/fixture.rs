@@ -1,5 +1,6 @@
 //! A run of a server, for tests of reports.
 
+use crate::host::usage::Usage;
 use crate::model::Missing;
 use crate::sample::{
     Budget, Delta, Interval, Scope,
@@ -10,7 +11,7 @@ use crate::sample::{
         ProcessId, Program, Space, Taker, TakerId,
     },
     refault::Refault,
-    run::{End, Ended, LossKind, Run, RunFact, Usage, Workload},
+    run::{End, Ended, LossKind, Run, RunFact, Workload},
 };
 use crate::symbol::FaultPart;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Runs and intervals in which every field says something.
 
 use crate::{
+    host::usage::Usage,
     sample::{
         Budget, Counters, Delta, Interval, Missing, Spinlock,
         blocked::{BlockedId, BlockedWaits, Held},
@@ -11,7 +12,7 @@ use crate::{
         },
         histogram::Histogram,
         refault::Refault,
-        run::{End, Ended, LossKind, Output, Round, Run, RunFact, RunProbe, Usage, Workload},
+        run::{End, Ended, LossKind, Output, Round, Run, RunFact, RunProbe, Workload},
     },
     workload::{Direction, Metric, Work},
 };

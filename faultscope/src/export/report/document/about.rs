@@ -2,11 +2,12 @@
 
 use super::{Block, Pair, bytes, command, plain, seconds};
 use crate::export::report::Report;
+use crate::host::usage::Usage;
 use crate::render::{
     cell::{ABSENT, scrub},
     time::format_rfc3339,
 };
-use crate::sample::run::{Usage, Workload};
+use crate::sample::run::Workload;
 use crate::workload::Metric;
 
 /// Figures that are listed at most if the curves that they make stand below.
