@@ -8,7 +8,7 @@ pub(crate) mod touch;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -68,10 +68,7 @@ impl Bar {
 
 /// Builds the release binary and prints the figures.
 pub(crate) fn bench(root: &Path) -> Result<()> {
-    run(Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "faultscope"])
-        .current_dir(root))?;
-    let binary = root.join("target/release/faultscope");
+    let binary = built(root)?;
     println!("measuring programs and sets; this takes about a minute");
     let report = capture(Command::new(&binary).args(["doctor", "--cost", "--json"]))?;
     let report = serde_json::from_str(&report).context("reading what doctor --cost printed")?;
@@ -79,9 +76,21 @@ pub(crate) fn bench(root: &Path) -> Result<()> {
     print!("{}", sets(&report));
     println!("measuring top with {SLEEPERS} processes for {TICKS} seconds");
     print!("{}", top(&binary)?);
-    println!("measuring report: records this machine for a minute");
     print!("{}", report::report(&binary)?);
     Ok(())
+}
+
+/// The last part of [`bench`] alone.
+pub(crate) fn report(root: &Path) -> Result<()> {
+    print!("{}", report::report(&built(root)?)?);
+    Ok(())
+}
+
+fn built(root: &Path) -> Result<PathBuf> {
+    run(Command::new("cargo")
+        .args(["build", "--release", "--quiet", "--package", "faultscope"])
+        .current_dir(root))?;
+    Ok(root.join("target/release/faultscope"))
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
@@ -186,12 +195,17 @@ fn sets(report: &Value) -> String {
 struct Sleepers(Vec<Child>);
 
 impl Sleepers {
-    fn start(count: usize) -> Result<Self> {
+    /// So many processes, of which the first `busy` fault.
+    fn start(count: usize, busy: usize) -> Result<Self> {
         let own = std::env::current_exe().context("finding this program")?;
         let mut sleepers = Self(Vec::new());
-        for _ in 0..count {
+        for number in 0..count {
             let mut command = Command::new(&own);
-            let child = command.arg("sleeper").stdin(Stdio::null()).spawn();
+            command.arg("sleeper");
+            if number >= busy {
+                command.arg("--idle");
+            }
+            let child = command.stdin(Stdio::null()).spawn();
             sleepers
                 .0
                 .push(child.context("starting a sleeping process")?);
@@ -209,10 +223,16 @@ impl Drop for Sleepers {
     }
 }
 
-/// Touches some pages each second until the parent is gone: one of the processes `top` is measured with.
-pub(crate) fn sleep_and_fault() {
+/// Touches some pages each second, unless it is idle, until the parent is gone: one of the processes `top` and `record`
+/// are measured with.
+pub(crate) fn sleep_and_fault(is_idle: bool) {
     let parent = std::os::unix::process::parent_id();
     while std::os::unix::process::parent_id() == parent {
+        if is_idle {
+            // Seldom, or looking would be all it does.
+            std::thread::sleep(Duration::from_secs(10));
+            continue;
+        }
         // Large enough to be mapped and unmapped each time, so every page faults again.
         let mut pages = vec![0_u8; TOUCHED_PAGES * 4096];
         for page in pages.chunks_mut(4096) {
@@ -226,7 +246,7 @@ pub(crate) fn sleep_and_fault() {
 
 /// `top` in batch mode, seen from outside.
 fn top(binary: &Path) -> Result<String> {
-    let sleepers = Sleepers::start(SLEEPERS)?;
+    let sleepers = Sleepers::start(SLEEPERS, SLEEPERS)?;
     std::thread::sleep(Duration::from_secs(2));
     let begin = Instant::now();
     let mut child = Command::new(binary)

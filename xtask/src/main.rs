@@ -64,15 +64,23 @@ enum Task {
         #[command(subcommand)]
         what: Option<Bench>,
     },
-    /// One of the processes that `bench` shows to `top`
+    /// One of the processes that `bench` shows to `top` and `record`
     #[command(hide = true)]
-    Sleeper,
+    Sleeper {
+        /// Sleeps only
+        #[arg(long)]
+        idle: bool,
+    },
 }
 
 #[derive(Subcommand)]
 enum Bench {
     /// Measure what watching faults costs a load: faultscope, bpftrace and perf side by side
     Overhead(bench::overhead::Options),
+    /// Measure what `record` adds to the cost of `top` with the same programs
+    Record(bench::overhead::recording::Options),
+    /// Measure the time of `report` and the growth of a recording
+    Report,
     /// Hold `bench fault` against a loop in C that touches the same pages
     Fault(bench::touch::Options),
 }
@@ -108,9 +116,15 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
             what: Some(Bench::Overhead(options)),
         } => bench::overhead::overhead(&root, options)?,
         Task::Bench {
+            what: Some(Bench::Record(options)),
+        } => bench::overhead::recording::record(&root, options)?,
+        Task::Bench {
+            what: Some(Bench::Report),
+        } => bench::report(&root)?,
+        Task::Bench {
             what: Some(Bench::Fault(options)),
         } => bench::touch::touch(&root, options)?,
-        Task::Sleeper => bench::sleep_and_fault(),
+        Task::Sleeper { idle } => bench::sleep_and_fault(*idle),
     }
     Ok(ExitCode::SUCCESS)
 }

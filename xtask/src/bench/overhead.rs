@@ -7,6 +7,7 @@
 
 mod load;
 mod readme;
+pub(crate) mod recording;
 pub(super) mod stats;
 mod table;
 mod tool;
@@ -174,10 +175,8 @@ pub(crate) fn overhead(root: &Path, options: &Options) -> Result<()> {
         bare: [(0.0, 0.0); LOADS.len()],
         statistics: driver.empty_run_ns(),
         command: options.command(),
-        kernel: capture(Command::new("uname").arg("-r"))?.trim().to_owned(),
-        date: capture(Command::new("date").args(["-u", "+%-d %B %Y"]))?
-            .trim()
-            .to_owned(),
+        kernel: kernel()?,
+        date: date()?,
         versions: tool::versions(),
     };
     measure(&mut measured, &mut driver, options)?;
@@ -190,6 +189,15 @@ pub(crate) fn overhead(root: &Path, options: &Options) -> Result<()> {
         println!("\nwrote the tables into README.md");
     }
     Ok(())
+}
+
+fn kernel() -> Result<String> {
+    Ok(capture(Command::new("uname").arg("-r"))?.trim().to_owned())
+}
+
+fn date() -> Result<String> {
+    let date = capture(Command::new("date").args(["-u", "+%-d %B %Y"]))?;
+    Ok(date.trim().to_owned())
 }
 
 /// Programs that this kernel and this process allow, by the product's own word.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result};
+
 use crate::proc::{capture, run};
 
 /// Time in which a tool has to be ready.
@@ -64,11 +66,9 @@ impl Programs {
 
 /// All tools; `attachable` are the programs that faultscope can attach here.
 pub(super) fn all(faultscope: &Path, attachable: &[String]) -> Vec<Tool> {
-    let tool = |name, program: &str, args: &[&str]| Tool {
-        name,
-        program: program.into(),
-        args: args.iter().map(|&arg| arg.to_owned()).collect(),
-        attaches: true,
+    let tool = |name, program: &str, args: &[&str]| {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        Tool::new(name, Path::new(program), args)
     };
     let own = faultscope.to_string_lossy();
     let core = ["top", "--batch", "--view", "overview"];
@@ -131,15 +131,20 @@ pub(super) fn versions() -> Vec<String> {
 }
 
 impl Tool {
+    /// A program that attaches something, and how to start it.
+    pub(super) fn new(name: &'static str, program: &Path, args: Vec<String>) -> Self {
+        Self {
+            name,
+            program: program.to_owned(),
+            args,
+            attaches: true,
+        }
+    }
+
     /// A row whose program is nowhere.
     #[cfg(test)]
     pub(super) fn absent(program: &str) -> Self {
-        Self {
-            name: "absent",
-            program: program.into(),
-            args: Vec::new(),
-            attaches: true,
-        }
+        Self::new("absent", Path::new(program), Vec::new())
     }
 
     /// Starts the tool and waits until it watches.
@@ -222,6 +227,22 @@ impl Running {
                 Some((number, target.to_string_lossy().into_owned()))
             })
             .collect()
+    }
+
+    /// CPU time of all its threads so far, ns: the first figure of `schedstat` (sched-stats.rst).
+    pub(super) fn cpu_ns(&self) -> Result<u64> {
+        let threads = format!("/proc/{}/task", self.child.id());
+        let threads = fs::read_dir(threads).context("listing the tool's threads")?;
+        let mut sum = 0;
+        for thread in threads.flatten() {
+            // One that ends just now has done nothing since.
+            let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else {
+                continue;
+            };
+            let ns = text.split_whitespace().next().and_then(|n| n.parse().ok());
+            sum += ns.unwrap_or(0_u64);
+        }
+        Ok(sum)
     }
 
     /// Counts of the BPF programs the tool holds; `None` if it holds none.
