@@ -1,6 +1,6 @@
 //! The bounded copy of a command's output: its beginning and its end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes kept from the beginning.
 pub(super) const HEAD: usize = 64 << 10;
@@ -24,6 +24,10 @@ pub struct Kept {
 pub(super) struct Copy {
     /// Bytes ever pushed.
     total: AtomicU64,
+    /// The last byte pushed; 0 before the first.
+    last: AtomicU32,
+    /// 1 if a line of ours stands on the terminal, which output has to take away.
+    line: AtomicU32,
     head: [u8; HEAD],
     tail: [u8; TAIL],
 }
@@ -55,16 +59,32 @@ impl Copy {
             total += n as u64;
             rest = &rest[n..];
         }
+        if let Some(last) = bytes.last() {
+            // SAFETY: an atomic of its own in the caller's mapping.
+            let kept = unsafe { &(*copy).last };
+            kept.store(u32::from(*last), Ordering::Relaxed);
+        }
         count.store(total, Ordering::Release);
     }
 
-    /// Bytes ever pushed.
+    /// Whether what was pushed so far is nothing, or ends a line.
     ///
     /// # Safety
     /// `copy` is a live mapping of this type.
-    pub(super) unsafe fn total(copy: *const Self) -> u64 {
+    pub(super) unsafe fn is_at_line_start(copy: *const Self) -> bool {
         // SAFETY: as above.
-        unsafe { (*copy).total.load(Ordering::Acquire) }
+        let last = unsafe { (*copy).last.load(Ordering::Acquire) };
+        [0, u32::from(b'\n')].contains(&last)
+    }
+
+    /// Notes whether a line of ours stands on the terminal; whether one did before.
+    ///
+    /// # Safety
+    /// `copy` is a live mapping of this type.
+    pub(super) unsafe fn swap_line(copy: *const Self, is_shown: bool) -> bool {
+        // SAFETY: as above.
+        let line = unsafe { &(*copy).line };
+        line.swap(u32::from(is_shown), Ordering::AcqRel) == 1
     }
 
     /// What is kept now.
@@ -134,6 +154,26 @@ mod tests {
 
     fn line(n: usize) -> Vec<u8> {
         format!("line {n}\n").into_bytes()
+    }
+
+    #[test]
+    fn lines_begin_after_their_ends_and_at_the_beginning() {
+        let mut words = vec![0_u64; size_of::<Copy>() / 8];
+        let copy = words.as_mut_ptr().cast::<Copy>();
+        for (bytes, is_start) in [
+            (&b""[..], true),
+            (b"a\n", true),
+            (b"b", false),
+            (b"", false),
+            (b"\n", true),
+        ] {
+            // SAFETY: aligned zeroed memory of the right size, used by this thread alone.
+            let is_at_start = unsafe {
+                Copy::push(copy, bytes);
+                Copy::is_at_line_start(copy)
+            };
+            assert_eq!(is_at_start, is_start, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -103,11 +103,24 @@ impl Relay {
         }
     }
 
-    /// Bytes of output so far.
+    /// Whether the output so far is nothing, or ends a line.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn is_at_line_start(&self) -> bool {
         // SAFETY: the mapping lives as long as we do.
-        unsafe { Copy::total(self.copy.as_ptr()) }
+        unsafe { Copy::is_at_line_start(self.copy.as_ptr()) }
+    }
+
+    /// Notes that a line of ours stands on the terminal, the cursor at its beginning: output is to take it away first.
+    pub fn set_line_shown(&self) {
+        // SAFETY: the mapping lives as long as we do.
+        unsafe { Copy::swap_line(self.copy.as_ptr(), true) };
+    }
+
+    /// Whether that line still stands; it is ours to take away then.
+    #[must_use]
+    pub fn take_line_shown(&self) -> bool {
+        // SAFETY: the mapping lives as long as we do.
+        unsafe { Copy::swap_line(self.copy.as_ptr(), false) }
     }
 
     /// What was kept of the output so far.
@@ -205,6 +218,7 @@ fn pump(mut streams: [Stream; 2], mut control: RawFd, copy: *mut Copy) {
     let mut buffer = [0_u8; PIECE];
     while streams.iter().any(|s| s.from >= 0) {
         let [out, err, asked] = wait([streams[0].from, streams[1].from, control], -1);
+        erase_line(&streams, [out, err], copy);
         for (stream, is_ready) in streams.iter_mut().zip([out, err]) {
             if is_ready {
                 pass(stream, &mut buffer, copy);
@@ -228,6 +242,18 @@ fn pump(mut streams: [Stream; 2], mut control: RawFd, copy: *mut Copy) {
     }
 }
 
+/// Takes our line away before output comes in its place.
+fn erase_line(streams: &[Stream; 2], is_ready: [bool; 2], copy: *mut Copy) {
+    const ERASE: &[u8] = b"\r\x1b[K";
+    let [_, error] = streams;
+    // SAFETY: the shared mapping.
+    let is_due = is_ready.contains(&true) && unsafe { Copy::swap_line(copy, false) };
+    // SAFETY: as above. Behind output that does not end its line there is no line of ours.
+    if is_due && unsafe { Copy::is_at_line_start(copy) } {
+        write_all(error.to, ERASE);
+    }
+}
+
 /// Passes on what is in the pipes.
 fn drain(streams: &mut [Stream; 2], buffer: &mut [u8; PIECE], copy: *mut Copy) {
     let mut passed = 0;
@@ -236,6 +262,7 @@ fn drain(streams: &mut [Stream; 2], buffer: &mut [u8; PIECE], copy: *mut Copy) {
         if ready == [false; 2] {
             return;
         }
+        erase_line(streams, ready, copy);
         for (stream, is_ready) in streams.iter_mut().zip(ready) {
             if is_ready {
                 passed += pass(stream, buffer, copy);

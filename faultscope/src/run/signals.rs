@@ -45,15 +45,17 @@ pub struct Signals {
 
 impl Signals {
     /// Takes SIGINT, SIGTERM, SIGHUP and SIGQUIT of the whole process. A signal that is ignored, as under nohup,
-    /// stays ignored.
+    /// stays ignored; SIGCHLD does not, because the kernel would then forget how a command ended (wait(2)).
     ///
     /// # Errors
     /// What the kernel says.
     pub fn take() -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set, pthread_sigmask the old one; signalfd takes a valid set.
+        // SAFETY: no handler is set; sigemptyset initialises the set, pthread_sigmask the old one; signalfd takes a
+        // valid set.
         unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             libc::sigemptyset(set.as_mut_ptr());
             for signal in SIGNALS {
                 libc::sigaddset(set.as_mut_ptr(), signal);

@@ -33,6 +33,14 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// The file could not be begun; nothing is left of it.
+    #[error("cannot begin \"{}\": {reason}; nothing was recorded", path.display())]
+    Begin {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The file could not be written; what was committed before is kept.
     #[error(
         "cannot write \"{}\": {reason}; the intervals recorded before are kept, in it and in the file beside it whose \

@@ -49,7 +49,7 @@ impl Writer {
     /// holds command lines.
     ///
     /// # Errors
-    /// [`Error::Exists`] if anything is at `path`; otherwise what the system refused.
+    /// [`Error::Exists`] if anything is at `path`; otherwise what the system refused, and there is no file then.
     pub fn create(path: &Path, run: &Run) -> Result<Self, Error> {
         let made = OpenOptions::new()
             .write(true)
@@ -75,7 +75,7 @@ impl Writer {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let conn = Connection::open_with_flags(path, flags)
-            .map_err(|error| failed(path, &Fault::Sql(error)))?;
+            .map_err(|error| not_begun(path, &Fault::Sql(error)))?;
         let mut writer = Self {
             path: path.to_owned(),
             conn,
@@ -84,7 +84,10 @@ impl Writer {
             intervals: 0,
             losses: run.losses.len(),
         };
-        writer.begin(run).map_err(|fault| failed(path, &fault))?;
+        if let Err(fault) = writer.begin(run) {
+            drop(writer);
+            return Err(not_begun(path, &fault));
+        }
         Ok(writer)
     }
 
@@ -235,12 +238,27 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn failed(path: &Path, fault: &Fault) -> Error {
-    let reason = match fault {
-        Fault::Sql(error) => reason(error),
-        Fault::Damaged(what) | Fault::TooMuch(what) => what.clone(),
-    };
     Error::Write {
         path: path.to_owned(),
-        reason,
+        reason: why(fault),
+    }
+}
+
+/// Removes what was begun, which would be in the way of the next try.
+fn not_begun(path: &Path, fault: &Fault) -> Error {
+    for file in [path, &beside(path, "-wal"), &beside(path, "-shm")] {
+        // Some were never made.
+        std::fs::remove_file(file).unwrap_or_default();
+    }
+    Error::Begin {
+        path: path.to_owned(),
+        reason: why(fault),
+    }
+}
+
+fn why(fault: &Fault) -> String {
+    match fault {
+        Fault::Sql(error) => reason(error),
+        Fault::Damaged(what) | Fault::TooMuch(what) => what.clone(),
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,7 +86,7 @@ fn child_role() {
     // SAFETY: plain numbers; a role's own memory never comes as a huge page.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     // SAFETY: descriptor 0 is the socket the parent put there, used once.
-    let socket = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(0) };
+    let socket = unsafe { OwnedFd::from_raw_fd(0) };
     let mut link = Link(UnixStream::from(socket));
     role(&mut link, &arguments);
 }
@@ -316,6 +316,36 @@ pub(crate) fn demand_near(what: &str, seen: u64, wanted: u64, within: u64) {
         seen.abs_diff(wanted) <= within,
         "{what}: {seen} seen, {wanted} wanted, at most {within} off"
     );
+}
+
+/// A pseudo-terminal of 30 lines: our end, the program's end.
+pub(crate) fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
+    let (mut ours, mut theirs) = (-1, -1);
+    let mut size = libc::winsize {
+        ws_row: 30,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: two places for descriptors, no name, default modes, a size.
+    let done = unsafe {
+        libc::openpty(
+            &raw mut ours,
+            &raw mut theirs,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            &raw mut size,
+        )
+    };
+    assert_eq!(done, 0, "openpty");
+    for end in [ours, theirs] {
+        // A program that holds our end never sees it close.
+        // SAFETY: a fresh descriptor.
+        let done = unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
+        assert_eq!(done, 0, "fcntl");
+    }
+    // SAFETY: fresh descriptors, owned by nobody else.
+    unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
 /// Ids of the BPF programs that descriptors of a process hold.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child as Process, ChildStdout, Command, ExitStatus, Stdio};
@@ -13,6 +13,7 @@ use faultscope::name::{REPLACEMENT, is_unsafe};
 
 use crate::support::{
     self, Cgroup, Child, Link, Pages, Role, demand, demand_exactly, demand_gone, programs_of,
+    terminal,
 };
 
 /// Roles of the children of this file.
@@ -126,36 +127,6 @@ fn a_reader_that_goes_away_ends_batch_mode_quietly() {
     batch.demand_quiet_end(|status| status.code() == Some(0));
 }
 
-/// A pseudo-terminal of 100 by 30 cells: our end, the program's end.
-fn terminal() -> (OwnedFd, OwnedFd) {
-    let (mut ours, mut theirs) = (-1, -1);
-    let mut size = libc::winsize {
-        ws_row: 30,
-        ws_col: 100,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    // SAFETY: two places for descriptors, no name, default modes, a size.
-    let done = unsafe {
-        libc::openpty(
-            &raw mut ours,
-            &raw mut theirs,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            &raw mut size,
-        )
-    };
-    assert_eq!(done, 0, "openpty");
-    for end in [ours, theirs] {
-        // A program that holds our end never sees it close.
-        // SAFETY: a fresh descriptor.
-        let done = unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
-        assert_eq!(done, 0, "fcntl");
-    }
-    // SAFETY: fresh descriptors, owned by nobody else.
-    unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
-}
-
 /// Modes of a terminal, as bytes.
 fn modes(terminal: &OwnedFd) -> String {
     use std::os::fd::AsRawFd as _;
@@ -174,7 +145,7 @@ fn modes(terminal: &OwnedFd) -> String {
 /// `top` on a terminal that controls it, once its first frame is there.
 fn screen() -> (Process, std::fs::File, OwnedFd, BTreeSet<u32>) {
     use std::os::unix::process::CommandExt as _;
-    let (ours, theirs) = terminal();
+    let (ours, theirs) = terminal(100);
     let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
     let mut command = command(&["-d", "0.2"]);
     command
@@ -209,7 +180,7 @@ fn screen() -> (Process, std::fs::File, OwnedFd, BTreeSet<u32>) {
 fn a_signal_restores_the_terminal() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let before = {
-            let (_ours, theirs) = terminal();
+            let (_ours, theirs) = terminal(100);
             modes(&theirs)
         };
         let (mut process, mut ours, theirs, programs) = screen();

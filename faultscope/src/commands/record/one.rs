@@ -244,7 +244,6 @@ impl Recording {
         let end = record.duration.map(|d| begin + d);
         let mut schedule = Schedule::new(record.interval, begin);
         let mut line = Line::new();
-        let mut written = 0;
         let stop = |reason: &str, is_stopped| Stop {
             reason: reason.to_owned(),
             is_stopped,
@@ -279,6 +278,7 @@ impl Recording {
                 continue;
             };
             if let Err(error) = self.read(tick) {
+                line.clear(relay);
                 self.break_off(&error, has_command);
                 if !has_command {
                     break stop("the recording broke off", true);
@@ -286,15 +286,11 @@ impl Recording {
             }
             let is_crowded = self.session.as_ref().is_some_and(Session::is_crowded);
             schedule.done(Instant::now(), is_crowded);
-            let total = relay.map_or(0, Relay::bytes);
-            if tick != Tick::Harvest {
-                if total == written {
-                    line.show(&self.seen);
-                }
-                written = total;
+            if tick != Tick::Harvest && self.session.is_some() {
+                line.show(&self.seen, relay);
             }
         };
-        line.clear();
+        line.clear(relay);
         ended
     }
 
