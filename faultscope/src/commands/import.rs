@@ -103,10 +103,11 @@ fn import(
         File::open(file).and_then(|mut file| read(&mut file))
     };
     let text = text.context("it cannot be read")?;
+    let (found, refused) = parse(options, &text)?;
     let Found {
         measurements,
-        reasons,
-    } = parse(options, &text)?;
+        mut reasons,
+    } = found;
     let runs = workload::runs(measurements);
     let planned = plan(options, file, runs);
     for (path, _) in &planned {
@@ -119,10 +120,11 @@ fn import(
     }
     let mut lines = Vec::new();
     for (path, set) in planned {
-        let run = describe(options, file, &text, &set)?;
+        let run = describe(options, file, &text, &set, &refused)?;
         save(&path, &run, &set.metrics)?;
         lines.push(line(&path, &set));
     }
+    reasons.extend(refused);
     Ok(Imported { lines, reasons })
 }
 
@@ -143,8 +145,8 @@ fn read(from: &mut dyn Read) -> io::Result<String> {
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// The measurements of a text, with the figures that rules take.
-fn parse(options: &Options, text: &str) -> Result<Found> {
+/// The measurements of a text, with the figures that rules take; why others of theirs could not be taken.
+fn parse(options: &Options, text: &str) -> Result<(Found, Vec<String>)> {
     let parsed = match options.format {
         Some(format) => workload::parse_as(text, format, &options.defaults),
         None => workload::parse(text, &options.defaults),
@@ -158,7 +160,7 @@ fn parse(options: &Options, text: &str) -> Result<Found> {
         );
     }
     if options.rules.is_empty() {
-        return Ok(parsed?);
+        return Ok((parsed?, Vec::new()));
     }
     let mut found = match parsed {
         Ok(found) => found,
@@ -176,8 +178,7 @@ fn parse(options: &Options, text: &str) -> Result<Found> {
         );
     }
     found.measurements.push(Measurement::of_rules(named));
-    found.reasons.extend(refused);
-    Ok(found)
+    Ok((found, refused))
 }
 
 /// Gives each run its file: the text's name, the variant, and the number of a repetition.
@@ -217,7 +218,13 @@ fn plain(name: &str) -> String {
 }
 
 /// What is known of the run: next to nothing.
-fn describe(options: &Options, file: &Path, text: &str, set: &RunSet) -> Result<Run> {
+fn describe(
+    options: &Options,
+    file: &Path,
+    text: &str,
+    set: &RunSet,
+    refused: &[String],
+) -> Result<Run> {
     let mut labels = options.labels.clone();
     let mut label = |key: &str, value: String| {
         labels.entry(key.to_owned()).or_insert(value);
@@ -252,6 +259,7 @@ fn describe(options: &Options, file: &Path, text: &str, set: &RunSet) -> Result<
                 text: text.to_owned(),
                 dropped_bytes: 0,
             },
+            refused: refused.to_vec(),
             ..Workload::default()
         }),
         ..Run::default()
@@ -493,6 +501,14 @@ mod tests {
             ),
             (1, "score", "points")
         );
+        let refused = run.workload.as_ref().map(|w| w.refused.join("; "));
+        let reason = "metric \"none\": its expression matches nothing in the output";
+        assert_eq!(
+            refused.as_deref(),
+            Some(reason),
+            "the run says what it lacks"
+        );
+        assert!(outcome.err.contains(reason), "{}", outcome.err);
         assert_eq!(run.labels.get("kernel").map(String::as_str), Some("6.12"));
         assert_eq!(import(&options, "nothing\n").exit, Exit::Error);
         // Beside one run of a known format, but not beside several.

@@ -19,7 +19,6 @@ use crate::render::flame::flame_document;
 use crate::render::number::format_ns;
 use crate::sample::{merge::Merger, run::Run};
 use crate::store::{IntervalTime, Recording};
-use crate::workload;
 use std::sync::Arc;
 
 /// Damaged intervals or files that are named; the others are counted.
@@ -152,12 +151,9 @@ fn gather(
 
 /// Figures that the workload printed and that could not be taken.
 fn refused(run: &Run) -> Vec<String> {
-    let Some(workload) = &run.workload else {
-        return Vec::new();
-    };
-    let (_, reasons) = workload::results(&workload.output.text, &[]);
-    reasons
-        .into_iter()
+    let workload = run.workload.iter();
+    workload
+        .flat_map(crate::export::report::refused)
         .map(|reason| format!("a result was not taken: {reason}"))
         .collect()
 }
@@ -179,11 +175,11 @@ fn each(
 }
 
 fn left_out(damaged: &[String]) -> String {
-    unread("intervals", damaged)
+    unread("interval", damaged)
 }
 
 fn left_out_files(damaged: &[String]) -> String {
-    unread("recordings", damaged)
+    unread("recording", damaged)
 }
 
 fn unread(what: &str, damaged: &[String]) -> String {
@@ -192,10 +188,10 @@ fn unread(what: &str, damaged: &[String]) -> String {
         0 => String::new(),
         n => format!("; and {n} more"),
     };
-    format!(
-        "{} {what} could not be read and are left out: {named}{more}",
-        damaged.len()
-    )
+    match damaged.len() {
+        1 => format!("1 {what} could not be read and is left out: {named}"),
+        n => format!("{n} {what}s could not be read and are left out: {named}{more}"),
+    }
 }
 
 /// The writer of one table.

@@ -62,6 +62,9 @@ fn figure(
 }
 
 fn why_not(model: &Model, signal: &str) -> Option<String> {
+    if model.interval_ns == 0 {
+        return Some("not measured: there is no interval".to_owned());
+    }
     let missing = model.missing.iter().find(|m| *m.signal == *signal)?;
     Some(format!("not measured: {}", missing.reason))
 }

@@ -115,6 +115,8 @@ pub struct Workload {
     pub start_mono_ns: u64,
     /// What it wrote to standard output and standard error, as far as kept.
     pub output: Output,
+    /// Results that could not be taken from the output, a sentence each.
+    pub refused: Vec<String>,
     /// How it ended; `None` while it runs.
     pub ended: Option<Ended>,
 }

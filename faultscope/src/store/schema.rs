@@ -12,6 +12,8 @@ pub const APPLICATION_ID: i32 = 0x4653_4331;
 /// `PRAGMA user_version`: raised by every change to a table of an earlier version. New
 /// tables do not raise it; readers leave tables alone that they do not know.
 pub const VERSION: i32 = 1;
+/// Tables that came after recordings of this version were made: a file may lack them.
+pub(super) const LATER: &[&str] = &["result_refused"];
 
 /// Bits of the place of a row in its interval: rows are numbered by the interval and by it, so
 /// that they are appended to their table, whose pages are then filled to the end.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use faultscope::store::Recording;
 
-use crate::support::{demand, demand_exactly, feature, is_emulated, object};
+use crate::support::{demand, demand_exactly, feature, is_emulated, object, terminal};
 
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -112,6 +112,8 @@ fn a_run_is_kept_with_what_the_command_said() {
             "patch=v3",
             "--metric",
             "v:1/s:higher=value ([0-9]+)",
+            "--metric",
+            "w=no such ([0-9]+)",
             "--",
             "sh",
             "-c",
@@ -131,6 +133,10 @@ fn a_run_is_kept_with_what_the_command_said() {
     assert_eq!(run.labels.get("patch").map(String::as_str), Some("v3"));
     let workload = run.workload.expect("a command was run");
     assert_eq!(workload.argv, ["sh", "-c", script]);
+    assert_eq!(
+        workload.refused,
+        ["metric \"w\": its expression matches nothing in the output"]
+    );
     assert!(
         workload.output.text.contains("value 42\n") && workload.output.text.contains("warning\n")
     );
@@ -471,4 +477,108 @@ fn a_killed_recorder_leaves_its_intervals_and_its_command() {
         closed,
         (0..killed).map(|n| n % 4).sum(),
     );
+}
+
+#[test]
+fn a_parent_that_ignores_its_children_does_not_hide_the_status() {
+    use std::os::unix::process::CommandExt as _;
+    let directory = Directory::new("ignored");
+    let mut command = record(&directory.file("f"), &["--", "sh", "-c", "exit 3"]);
+    // SAFETY: async-signal-safe, and touches nothing of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_disk_too_small_to_begin_on_is_left_as_it_was() {
+    let directory = Directory::mounted("begin", "size=300k");
+    let output = run(&directory.file("f"), &["--", "echo", "ran"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(text(&output.stdout), "", "nothing was run");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no space is left on the device; nothing was recorded"),
+        "{said}"
+    );
+    let left = std::fs::read_dir(&directory.0).expect("readable").count();
+    demand_exactly("files left", left as u64, 0);
+}
+
+/// What a terminal of some columns shows in the end of all that was written to it.
+fn shown(written: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![Vec::new()];
+    let (mut line, mut column) = (0, 0);
+    let mut rest = written.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\r' => column = 0,
+            '\n' => line += 1,
+            '\u{1b}' => {
+                assert_eq!(rest.by_ref().take(2).collect::<String>(), "[K");
+                lines[line].truncate(column);
+            }
+            letter => {
+                if column == columns {
+                    (line, column) = (line + 1, 0);
+                }
+                lines.resize(lines.len().max(line + 1), Vec::new());
+                let cells = &mut lines[line];
+                cells.resize(cells.len().max(column + 1), ' ');
+                cells[column] = letter;
+                column += 1;
+            }
+        }
+        lines.resize(lines.len().max(line + 1), Vec::new());
+    }
+    lines
+        .into_iter()
+        .map(|line| line.into_iter().collect())
+        .collect()
+}
+
+#[test]
+fn the_line_on_a_terminal_leaves_what_the_command_writes_alone() {
+    for (columns, part) in [(100, "recording 00:"), (24, " faults")] {
+        let directory = Directory::new(&format!("terminal-{columns}"));
+        let file = directory.file("f");
+        let script = "sleep 1; echo one; sleep 1; printf 'two? '; sleep 1; echo yes; echo three >&2; sleep 1";
+        let (ours, theirs) = terminal(columns);
+        let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
+        let mut command = record(&file, &["-d", "0.2", "--", "sh", "-c", script]);
+        command.env("TERM", "xterm").stdout(end()).stderr(end());
+        let mut process = command.spawn().expect("the binary runs");
+        drop(command);
+        drop(theirs);
+        let mut ours = std::fs::File::from(ours);
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        // The other end is closed by the last who holds it, which reads as an error.
+        while let Ok(n @ 1..) = ours.read(&mut buffer) {
+            seen.extend_from_slice(&buffer[..n]);
+        }
+        assert!(process.wait().expect("it ends").success());
+        let seen = text(&seen);
+        demand("lines of progress", seen.matches(part).count() as u64, 4);
+        let lines = shown(&seen, usize::from(columns));
+        assert_eq!(lines[..3], ["one", "two? yes", "three"], "{seen:?}");
+        assert!(lines[3].starts_with("faultscope: wrote \""), "{lines:?}");
+        assert!(!lines[3..].concat().contains("recording"), "{lines:?}");
+    }
+}
+
+#[test]
+fn no_line_goes_into_a_file() {
+    let directory = Directory::new("redirected");
+    let output = run(&directory.file("f"), &["-d", "0.2", "--", "sleep", "1"]);
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success() && !said.contains('\u{1b}'),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
 }

@@ -47,9 +47,10 @@ pub(in crate::commands) fn run(
     let (metrics, reasons) = results(&workload.output.text, &[]);
     outcome.reasons.extend(
         reasons
-            .into_iter()
+            .iter()
             .map(|reason| format!("a result was not taken: {reason}")),
     );
+    workload.refused = reasons;
     writer.set_workload(&workload)?;
     writer.set_metrics(&metrics)?;
     writer.finish(&End {

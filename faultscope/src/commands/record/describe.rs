@@ -141,6 +141,7 @@ pub(super) fn workload(argv: &[OsString], child: &Child) -> Workload {
         tgid: child.pid(),
         start_mono_ns: child.started_ns(),
         output: run::Output::default(),
+        refused: Vec::new(),
         ended: None,
     }
 }

@@ -20,7 +20,7 @@ use crate::name::scrub;
 use crate::run::{Child, Command, Drained, Inlets, Relay, Signals, wait_readable};
 use crate::sample::run::{End, RunFact, Workload};
 use crate::store::Writer;
-use crate::workload::{results, settle_work};
+use crate::workload::{Metric, results, settle_work};
 
 /// How a run ended.
 #[derive(Debug, Default)]
@@ -115,7 +115,8 @@ pub(in crate::commands) fn run(
             ));
         }
         workload.output = describe::output(&relay.kept());
-        recording.write_results(record, workload);
+        let metrics = take_results(record, workload);
+        recording.write_results(workload, &metrics);
     }
     recording.finish(item, &stop, record.is_quiet, &mut outcome);
     Ok(outcome)
@@ -150,6 +151,17 @@ fn not_started(error: anyhow::Error) -> anyhow::Result<Outcome> {
         reasons: vec![format!("{}; nothing was recorded", message(&error))],
         is_stopped: true,
     })
+}
+
+/// What the command printed of its own figures; those that cannot be taken are said and kept with it.
+pub(super) fn take_results(record: &Record, workload: &mut Workload) -> Vec<Metric> {
+    let (mut metrics, reasons) = results(&workload.output.text, &record.metrics);
+    settle_work(&workload.argv, &mut metrics);
+    for reason in &reasons {
+        say(&format!("a result was not taken: {reason}"));
+    }
+    workload.refused = reasons;
+    metrics
 }
 
 /// Waits for the end of a command whose recording is over, and passes signals on meanwhile.
@@ -378,18 +390,13 @@ impl Recording {
     }
 
     /// What the command says of itself.
-    fn write_results(&mut self, record: &Record, workload: &Workload) {
-        let (mut metrics, reasons) = results(&workload.output.text, &record.metrics);
-        settle_work(&workload.argv, &mut metrics);
-        for reason in reasons {
-            say(&format!("a result was not taken: {reason}"));
-        }
+    fn write_results(&mut self, workload: &Workload, metrics: &[Metric]) {
         let Some(writer) = &mut self.writer else {
             return;
         };
         let written = writer
             .set_workload(workload)
-            .and_then(|()| writer.set_metrics(&metrics));
+            .and_then(|()| writer.set_metrics(metrics));
         if let Err(error) = written {
             self.break_off(&error.into(), false);
         }

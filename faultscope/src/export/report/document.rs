@@ -181,13 +181,15 @@ impl Document {
 }
 
 fn title(report: &Report) -> String {
-    let workload = report.run.workload.as_ref();
-    let what = workload.map_or_else(|| "the whole machine".to_owned(), command);
-    format!(
-        "faultscope: {} on {}",
-        scrub(&what),
-        scrub(&report.model.host.name)
-    )
+    let what = match &report.run.workload {
+        None => "the whole machine".to_owned(),
+        Some(workload) if workload.argv.is_empty() => "imported text".to_owned(),
+        Some(workload) => command(workload),
+    };
+    match report.model.host.name.as_str() {
+        "" => format!("faultscope: {}", scrub(&what)),
+        host => format!("faultscope: {} on {}", scrub(&what), scrub(host)),
+    }
 }
 
 /// The command as one line, long ones cut.

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// Colours and layout.
 const STYLE: &str = include_str!("page.css");
 /// Text longer than this breaks into lines inside its cell.
-const LONG: usize = 60;
+const LONG: usize = 36;
 
 /// Writes the page; `plots` gives the plots that stand first in the section of an id.
 pub(super) fn write(

@@ -5,13 +5,12 @@
 
 mod scale;
 
-use super::{Report, Sweep, document::SECTIONS};
+use super::{Report, Sweep, document::SECTIONS, start};
 use crate::export::jsonl::{Cells, Found, Losses, Reason};
 use crate::model::{
     Model, TableId, Value,
     headline::{Figure, headline},
 };
-use crate::render::time::format_rfc3339;
 use crate::sample::run::{Run, Workload};
 use crate::workload::{Direction, Metric, Work};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -111,7 +110,7 @@ fn run(run: &Run, model: &Model) -> Json {
         "tool_version": run.tool_version,
         "host": model.host.name,
         "kernel": model.host.kernel,
-        "start_real": format_rfc3339(run.start_real_ns),
+        "start_real": start(run),
         "start_mono_ns": run.start_mono_ns,
         "interval_ns": run.interval_ns,
         "filter": run.filter,

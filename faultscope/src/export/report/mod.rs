@@ -19,7 +19,12 @@ mod tests;
 mod text;
 
 use crate::model::{Model, TableId, scale::AllSeries};
-use crate::sample::{merge::Merged, run::Run, series::Series};
+use crate::render::time::format_rfc3339;
+use crate::sample::{
+    merge::Merged,
+    run::{Run, Workload},
+    series::Series,
+};
 use crate::workload::Metric;
 use document::Document;
 pub use gather::{Beside, Gather};
@@ -81,6 +86,27 @@ pub enum Layout {
     Json,
 }
 
+/// When a run began, as text; `None` if that is not known, as of imported text.
+fn start(run: &Run) -> Option<String> {
+    (run.start_real_ns > 0).then(|| format_rfc3339(run.start_real_ns))
+}
+
+/// Why figures that the workload printed, or that were asked for, could not be taken: a sentence each.
+///
+/// Those of `--metric` are known from the recording alone; those of known formats follow from the text again, which
+/// serves recordings that do not keep them.
+#[must_use]
+pub fn refused(workload: &Workload) -> Vec<String> {
+    let (_, again) = crate::workload::results(&workload.output.text, &[]);
+    let mut reasons = workload.refused.clone();
+    for reason in again {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons
+}
+
 impl Report {
     /// Why the workload's own figures are not, or not all, there: a sentence each.
     fn untold(&self) -> Vec<String> {
@@ -88,7 +114,7 @@ impl Report {
             return Vec::new();
         };
         let output = &workload.output;
-        let (_, mut reasons) = crate::workload::results(&output.text, &[]);
+        let mut reasons = refused(workload);
         if self.metrics.is_empty() && reasons.is_empty() {
             reasons.push(if output.text.trim().is_empty() {
                 "the command wrote nothing".to_owned()

@@ -171,6 +171,41 @@ fn hostile_names_stay_text_in_every_format() {
 }
 
 #[test]
+fn a_figure_that_was_asked_for_and_not_found_is_told_once() {
+    let reason = "metric \"tps\": its expression matches \"5\" and \"6\"";
+    let report = report_of(&PLAIN, |b| {
+        let workload = b.run.workload.as_mut().expect("there is one");
+        workload.refused = vec![reason.to_owned()];
+    });
+    for layout in [Layout::Text, Layout::Md, Layout::Html] {
+        let text = written(&report, layout);
+        assert_eq!(text.matches("no figure").count(), 1, "{text}");
+    }
+    assert!(written(&report, Layout::Text).contains(reason));
+    let json: serde_json::Value =
+        serde_json::from_str(&written(&report, Layout::Json)).expect("one document");
+    assert_eq!(json["results_missing"], serde_json::json!([reason]));
+}
+
+#[test]
+fn imported_text_has_no_time_and_no_command() {
+    let report = report_of(&PLAIN, |b| {
+        b.run.start_real_ns = 0;
+        b.run.host = String::new();
+        b.run.workload = Some(Workload::default());
+    });
+    let text = written(&report, Layout::Text);
+    assert!(text.starts_with("faultscope: imported text\n"), "{text}");
+    assert!(
+        !text.contains("1970") && !text.contains("still ran"),
+        "{text}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&written(&report, Layout::Json)).expect("one document");
+    assert_eq!(json["run"]["start_real"], serde_json::Value::Null);
+}
+
+#[test]
 fn what_was_cut_short_lost_or_refused_stands_on_top() {
     let report = report_of(&PLAIN, |b| {
         b.run.end = None;

@@ -97,6 +97,10 @@ struct Argument(String);
 texts!(Argument, "workload_argument", 0);
 
 #[derive(Debug, Default)]
+struct Refused(String);
+texts!(Refused, "result_refused", 0);
+
+#[derive(Debug, Default)]
 struct Variable(String, String);
 texts!(Variable, "workload_variable", 0, 1);
 
@@ -281,20 +285,41 @@ fn all<R: Record>(conn: &Connection, caches: &mut Caches) -> Result<Vec<R>, Faul
             Ok(())
         },
     )?;
-    let wanted: Option<i64> = conn
-        .query_row(
-            "SELECT digest FROM checksum WHERE name = ?1",
-            (R::TABLE,),
-            |row| row.get(0),
-        )
-        .optional()?;
-    match wanted {
+    match checksum::<R>(conn)? {
         None if rows.is_empty() => Ok(rows),
         Some(wanted) if wanted == sum.cast_signed() => Ok(rows),
         _ => Err(damaged(format!(
             "the table \"{}\" does not add up to its checksum",
             R::TABLE
         ))),
+    }
+}
+
+/// Checksum of a table as it was written; `None` if it never was.
+fn checksum<R: Record>(conn: &Connection) -> Result<Option<i64>, Fault> {
+    let digest = conn
+        .query_row(
+            "SELECT digest FROM checksum WHERE name = ?1",
+            (R::TABLE,),
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(digest)
+}
+
+/// Reads all of a table that early files do not have; one that was written must be there.
+fn later<R: Record>(conn: &Connection, caches: &mut Caches) -> Result<Vec<R>, Fault> {
+    let is_there: bool = conn.query_row(
+        "SELECT count(*) > 0 FROM main.sqlite_schema WHERE name = ?1",
+        (R::TABLE,),
+        |row| row.get(0),
+    )?;
+    if is_there {
+        all(conn, caches)
+    } else if checksum::<R>(conn)?.is_none() {
+        Ok(Vec::new())
+    } else {
+        Err(damaged(format!("it has no table \"{}\"", R::TABLE)))
     }
 }
 
@@ -387,13 +412,16 @@ pub(in crate::store) fn write_workload(
     let row = Workload {
         argv: Vec::new(),
         environment: Vec::new(),
+        refused: Vec::new(),
         ..workload.clone()
     };
     replace(conn, caches, [WorkloadRow(row)])?;
     let arguments = workload.argv.iter().map(|a| Argument(a.clone()));
     replace(conn, caches, arguments)?;
     let variables = workload.environment.iter().map(pair::<Variable>);
-    replace(conn, caches, variables)
+    replace(conn, caches, variables)?;
+    let refused = workload.refused.iter().map(|r| Refused(r.clone()));
+    replace(conn, caches, refused)
 }
 
 /// Writes how the run ended.
@@ -475,6 +503,8 @@ pub(in crate::store) fn read_run(
         workload.argv = arguments.map(|Argument(value)| value).collect();
         let variables = all(conn, caches)?.into_iter();
         workload.environment = variables.map(|Variable(n, v)| (n, v)).collect();
+        let refused = later(conn, caches)?.into_iter();
+        workload.refused = refused.map(|Refused(reason)| reason).collect();
         run.workload = Some(workload);
     }
     run.end = all(conn, caches)?.pop().map(|EndRow(end)| end);

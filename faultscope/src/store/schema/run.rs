@@ -185,6 +185,13 @@ pub(super) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "result_refused",
+        doc: "A result that was printed, or asked for with --metric, and could not be taken; early files lack the table.",
+        key: 1,
+        place: 1,
+        groups: &[POSITION, columns! { Text "reason" "why, a sentence"; }],
+    },
+    Table {
         name: "checksum",
         doc: "Checksum of a table of the run.",
         key: 1,

@@ -519,6 +519,7 @@ pub(super) fn workload() -> Workload {
             text: "transactions:\t10 (1.00 per sec.)\n\nqueries: 3\n".into(),
             dropped_bytes: 7,
         },
+        refused: vec!["metric \"tps\": its expression matches nothing in the output".into()],
         ended: Some(Ended {
             mono_ns: 99,
             code: None,

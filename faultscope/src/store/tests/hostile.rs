@@ -171,6 +171,10 @@ fn versions_and_foreign_objects_are_refused() {
         ("CREATE VIRTUAL TABLE f USING fts5(x)", "called \"f\""),
         ("DROP TABLE loss", "it has no table \"loss\""),
         (
+            "DROP TABLE result_refused",
+            "it has no table \"result_refused\"",
+        ),
+        (
             "ALTER TABLE loss ADD COLUMN x ANY",
             "table \"loss\" is not made as",
         ),

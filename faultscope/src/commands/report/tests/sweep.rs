@@ -171,7 +171,7 @@ fn a_damaged_file_is_left_out_and_counted() {
     let error = run(&runs.request(Format::Text), &mut out).expect_err("incomplete");
     assert_eq!(Exit::of(&error), Exit::Incomplete);
     let text = String::from_utf8(out).expect("UTF-8");
-    assert!(text.contains("1 recordings could not be read"), "{text}");
+    assert!(text.contains("1 recording could not be read"), "{text}");
     assert_eq!(text.matches("by threads: variant").count(), 4);
     for file in ["vanilla", "new_glibc", "madv_free", "madv_free_mmap_sem"] {
         std::fs::remove_file(runs.0.join(format!("sysbench-madvise-2007-{file}.fsc")))

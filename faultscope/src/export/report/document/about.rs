@@ -1,12 +1,9 @@
 //! The section that says what was recorded: machine, run, command, results.
 
 use super::{Block, Pair, bytes, command, plain, seconds};
-use crate::export::report::Report;
+use crate::export::report::{Report, start};
 use crate::host::usage::Usage;
-use crate::render::{
-    cell::{ABSENT, scrub},
-    time::format_rfc3339,
-};
+use crate::render::cell::{ABSENT, scrub};
 use crate::sample::run::Workload;
 use crate::workload::Metric;
 
@@ -31,7 +28,7 @@ pub(super) fn about(report: &Report) -> Vec<Block> {
         plain("host", report.model.host.name.as_str()),
         plain("kernel", report.model.host.kernel.as_str()),
         plain("recorded by", format!("faultscope {}", run.tool_version)),
-        plain("start", format_rfc3339(run.start_real_ns)),
+        plain("start", start(run).unwrap_or_else(|| ABSENT.to_owned())),
         plain("ended", ended),
         plain(
             "range",
@@ -54,7 +51,8 @@ pub(super) fn about(report: &Report) -> Vec<Block> {
     let labels = run.labels.iter();
     machine.extend(labels.map(|(key, value)| plain(&scrub(key), value.as_str())));
     let mut blocks = vec![Block::Pairs(machine)];
-    if let Some(workload) = &run.workload {
+    // Of text that was imported no command is known.
+    if let Some(workload) = run.workload.as_ref().filter(|w| !w.argv.is_empty()) {
         blocks.push(Block::Pairs(workload_pairs(workload)));
     }
     if report.metrics.len() > MANY && !report.scaling.series.is_empty() {
