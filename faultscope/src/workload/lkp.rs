@@ -5,7 +5,7 @@
 //! is raw, so there is no better way. How many runs a value is of is not printed.
 
 use super::found::{Format, Found, Measurement, Outcome, Refusal};
-use super::metric::Metric;
+use super::metric::{DEVIATION, Metric, unit_of};
 use super::number::{self, Printed};
 
 /// Finds the tables of LKP in `text`.
@@ -65,10 +65,12 @@ pub(super) fn parse(text: &str) -> Outcome {
             None => {}
             Some(Err(reason)) => return refuse(reason),
             Some(Ok((name, values))) => {
-                for (value, variant) in values.iter().zip(&table.variants) {
-                    let unit = if name.ends_with('%') { "%" } else { "" };
-                    let mut metric = Metric::printed(Format::Lkp, name, *value, unit);
+                for ((value, deviation), variant) in values.iter().zip(&table.variants) {
+                    let mut metric = Metric::printed(Format::Lkp, name, *value, unit_of(name));
                     metric.keys.extend(job.as_ref().map(Job::key));
+                    let deviation =
+                        deviation.map(|pct| (DEVIATION.to_owned(), pct.value.to_string()));
+                    metric.keys.extend(deviation);
                     found.measurements.push(Measurement {
                         variant: Some(variant.clone()),
                         host: job.as_ref().map(|job| job.host.clone()),
@@ -79,9 +81,13 @@ pub(super) fn parse(text: &str) -> Outcome {
         }
     }
     if failures > 0 {
-        found.reasons.push(format!(
-            "{failures} lines count runs that failed; they are no figures and were not taken"
-        ));
+        found.reasons.push(if failures == 1 {
+            "1 line counts runs that failed; it is no figure and was not taken".to_owned()
+        } else {
+            format!(
+                "{failures} lines count runs that failed; they are no figures and were not taken"
+            )
+        });
     }
     is_there.then_some(Ok(found))
 }
@@ -153,8 +159,11 @@ fn is_failure(line: &str) -> bool {
     })
 }
 
+/// A value with its deviation, percent; that of 2 % or less is not printed.
+type Cell = (Printed, Option<Printed>);
+
 /// Name and values of a row; `None` if the line is none.
-fn row(line: &str, columns: usize) -> Option<Result<(&str, Vec<Printed>), String>> {
+fn row(line: &str, columns: usize) -> Option<Result<(&str, Vec<Cell>), String>> {
     let (rest, name) = line.trim().rsplit_once(char::is_whitespace)?;
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return None;
@@ -175,24 +184,28 @@ fn row(line: &str, columns: usize) -> Option<Result<(&str, Vec<Printed>), String
     let words = plain
         .split_whitespace()
         .filter(|word| word.bytes().any(|b| b.is_ascii_digit()));
-    let (mut values, mut changes) = (Vec::new(), Vec::new());
+    let (mut values, mut changes): (Vec<Cell>, Vec<(Printed, bool)>) = (Vec::new(), Vec::new());
     for word in words {
         let is_change = word.starts_with(['+', '-']) && values.len() > changes.len();
         let (digits, is_percent) = match word.strip_suffix('%') {
             Some(digits) => (digits, true),
             None => (word, false),
         };
+        let number = number::parse(digits);
         if is_percent && !is_change {
             // The deviation of the value before.
+            if let Some((_, deviation)) = values.last_mut() {
+                *deviation = number.ok();
+            }
             continue;
         }
-        let Ok(number) = number::parse(digits) else {
+        let Ok(number) = number else {
             return values.first().map(|_| Err(unclear(line)));
         };
         if is_change {
             changes.push((number, is_percent));
         } else {
-            values.push(number);
+            values.push((number, None));
         }
     }
     if values.is_empty() {
@@ -201,11 +214,12 @@ fn row(line: &str, columns: usize) -> Option<Result<(&str, Vec<Printed>), String
     if values.len() != columns || changes.len() != columns - 1 {
         return Some(Err(unclear(line)));
     }
-    for ((change, is_percent), value) in changes.iter().zip(&values[1..]) {
-        if !follows(values[0], *value, *change, *is_percent) {
+    let base = values[0].0;
+    for ((change, is_percent), (value, _)) in changes.iter().zip(&values[1..]) {
+        if !follows(base, *value, *change, *is_percent) {
             return Some(Err(format!(
                 "the change of {} does not follow from {} and {}: a digit or a column is damaged",
-                change.value, values[0].value, value.value
+                change.value, base.value, value.value
             )));
         }
     }

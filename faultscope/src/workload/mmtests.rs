@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::found::{Format, Found, Measurement, Outcome, Refusal};
-use super::metric::{Direction, Metric};
+use super::metric::{Direction, Metric, unit_of};
 use super::number::{self, Printed};
 
 /// First words of rows, but for a suffix as of `BHmean-95`.
@@ -66,7 +66,9 @@ fn row(line: &str, number: usize) -> Option<Result<Row<'_>, String>> {
         return None;
     }
     let name = words.next()?;
-    let (_, rest) = line.split_once(name)?;
+    // A name may be part of the statistic's.
+    let (_, rest) = line.split_once(statistic)?;
+    let (_, rest) = rest.split_once(name)?;
     let rest = rest.replace(['(', ')', '*'], " ");
     let words: Vec<&str> = rest.split_whitespace().collect();
     let mut cells = Vec::new();
@@ -240,7 +242,7 @@ fn metric(row: &Row<'_>, value: Printed, direction: Option<Direction>) -> Metric
     };
     let mut keys = vec![("statistic".to_owned(), row.statistic.to_owned())];
     keys.extend(clients.map(|n| ("clients".to_owned(), n.to_owned())));
-    let unit = if name.ends_with("/sec") { "1/s" } else { "" };
+    let unit = unit_of(name);
     let is_spread = !is_mean(row.statistic) && !matches!(row.statistic, "Min" | "Max");
     Metric {
         direction: direction.filter(|_| !is_spread),

@@ -25,7 +25,7 @@ mod time;
 mod will_it_scale;
 
 pub use found::{Format, Found, Measurement, Refusal, RunSet, runs};
-pub use metric::{Direction, Metric, REPETITIONS, Work};
+pub use metric::{Direction, Metric, REPETITIONS, Work, unit_of};
 pub use rule::MetricRule;
 pub use sysbench::settle_work;
 pub use table::Defaults;

@@ -75,7 +75,7 @@ fn runs_that_failed_are_no_figures() {
     let table = found(&text);
     assert_eq!(table.measurements, found(TABLE).measurements);
     assert!(
-        table.reasons[0].contains("1 lines count runs that failed"),
+        table.reasons[0].contains("1 line counts runs that failed"),
         "{:?}",
         table.reasons
     );
@@ -121,4 +121,28 @@ fn damage_is_refused() {
         TABLE.replace("9ab3d2a1bc", "deadbeef00")
     ));
     assert!(error.contains("import the tables one by one"), "{error}");
+}
+
+#[test]
+fn deviations_are_kept_and_set_nothing_apart() {
+    let table = found(TABLE);
+    let deviations = |name: &str| -> Vec<Option<f64>> {
+        let of_name = table
+            .measurements
+            .iter()
+            .filter(|m| m.metrics[0].name == name);
+        of_name.map(|m| m.metrics[0].deviation_pct()).collect()
+    };
+    assert_eq!(deviations("will-it-scale.16.threads"), [None, None]);
+    assert_eq!(deviations("mpstat.cpu.all.sys%"), [Some(2.0), Some(2.0)]);
+    assert_eq!(deviations("proc-vmstat.pgfault"), [Some(3.0), None]);
+    assert_eq!(deviations("perf-sched.total"), [None, Some(10.0)]);
+    for metric in table.measurements.iter().flat_map(|m| &m.metrics) {
+        assert!(metric.is_summary());
+        let keys: Vec<&str> = metric
+            .configuration()
+            .map(|(key, _)| key.as_str())
+            .collect();
+        assert_eq!(keys, ["job"]);
+    }
 }
