@@ -18,4 +18,6 @@ pub mod time;
 pub use crate::units as number;
 
 #[cfg(test)]
+pub(crate) mod browser;
+#[cfg(test)]
 pub(crate) mod fixture;
