@@ -61,6 +61,11 @@ impl Class {
     }
 }
 
+/// A function in today's name, without what compilers add.
+pub(super) fn function(site: &str) -> String {
+    Class::new("", "", site).site
+}
+
 /// A function's name without offset and without the suffixes of clones and parts.
 fn plain(site: &str) -> &str {
     let site = site.split_once("+0x").map_or(site, |(name, _)| name);

@@ -5,6 +5,7 @@ use super::gate::Comparability;
 use super::headline::{ELAPSED, Role, Row};
 use super::locks::Locks;
 use super::observed::Observed;
+use super::quantile::{Durations, Quantile};
 use super::stats::{Direction, Presence, Verdict, median};
 use super::sweep::{AtThreads, Sweep, threads};
 use crate::units::format_ns;
@@ -24,11 +25,18 @@ const STILL: f64 = 2.0;
 /// Change above which it did, percent.
 const MOVED: f64 = 5.0;
 
+/// What a quantile is known to, percent.
+const QUARTER: f64 = 25.0;
+
+/// Values that the quantiles below the tails need.
+const FEW_TAIL: u64 = 100;
+
 /// All that rules look at.
 pub(super) struct Look<'a> {
     pub(super) sides: [&'a [Observed]; 2],
     pub(super) rows: &'a [Row],
     pub(super) locks: Option<&'a Locks>,
+    pub(super) quantiles: &'a [Durations],
     pub(super) budget: Option<&'a Budget>,
     pub(super) sweep: Option<&'a Sweep>,
     pub(super) comparability: &'a Comparability,
@@ -46,6 +54,7 @@ pub(super) fn findings(look: &Look<'_>) -> Vec<Finding> {
     add("number_of_faults", faults(look));
     add("crossover", crossover(look));
     add("gain_from", gain(look));
+    add("tail", tail(look));
     add("from_zero", from_zero(look));
     add("budget", budget(look));
     found
@@ -264,6 +273,33 @@ fn gain(look: &Look<'_>) -> Option<String> {
             "the gain in {} starts at {from} threads (5 % or more from there on)",
             sweep.metric
         )
+    })
+}
+
+/// The slow ones moved and the common ones did not: the first tail of which that is sure.
+fn tail(look: &Look<'_>) -> Option<String> {
+    let moved = |q: &Quantile| {
+        let shift = &q.comparison.as_ref()?.shift;
+        Some((shift.percent()?, shift.percent_interval()))
+    };
+    look.quantiles.iter().find_map(|durations| {
+        let (common, _) = moved(durations.quantiles.first()?)?;
+        let tails = durations.quantiles.iter().filter(|q| q.needed > FEW_TAIL);
+        let (name, percent, (low, high)) = tails
+            .filter_map(|q| {
+                let (percent, interval) = moved(q)?;
+                Some((q.name, percent, interval?))
+            })
+            .find(|(_, percent, (low, high))| {
+                percent.abs() >= QUARTER && (*low > 0.0 || *high < 0.0)
+            })?;
+        (common.abs() < QUARTER / 2.0).then(|| {
+            format!(
+                "tail of \"{}\": {name} {percent:+.0} % [{low:+.0},{high:+.0}], but p50 {common:+.0} %: the slow ones changed, \
+                 not the common case",
+                durations.name
+            )
+        })
     })
 }
 

@@ -1,5 +1,8 @@
 //! The figures of two sides as rows: which of them decide, and what each is worth.
 
+use std::collections::BTreeMap;
+
+use super::cell::{cell, statistic};
 use super::observed::Observed;
 use super::stats::{
     self, ALPHA, Comparison, Direction, Margin, Verdict, aa_floor, clusters, compare,
@@ -48,6 +51,10 @@ pub struct Row {
     pub verdict: Option<Verdict>,
     /// What is odd about the values: outliers, clusters, drift.
     pub flags: Vec<String>,
+    /// Whether values are means over runs that nobody counted: there is no verdict on those.
+    pub is_summary: bool,
+    /// Standard deviations of such means before and after, percent, if a side has one; LKP prints none of 2 % or less.
+    pub deviations: Option<[Option<f64>; 2]>,
 }
 
 /// How values are printed.
@@ -130,6 +137,8 @@ struct Draft {
     resolution: f64,
     /// By run of each side.
     values: [Vec<Option<f64>>; 2],
+    is_summary: bool,
+    deviations: [Option<f64>; 2],
 }
 
 /// Every figure that both sides have, the primary first.
@@ -163,6 +172,10 @@ fn adjust(rows: &mut [Row]) {
         // A sweep has a primary for each configuration; these are a family of their own.
         for (&i, p) in of_role.iter().zip(holm(&p)) {
             let row = &mut rows[i];
+            if row.is_summary {
+                row.verdict = Some(Verdict::Inconclusive);
+                continue;
+            }
             row.adjusted_p = Some(p);
             row.verdict = Some(row.comparison.verdict(p, ALPHA, row.direction, row.margin));
         }
@@ -213,6 +226,12 @@ fn row(draft: Draft, starts: &[Vec<u64>; 2], making: &Making<'_>) -> Option<Row>
         adjusted_p: None,
         verdict: None,
         flags,
+        is_summary: draft.is_summary,
+        deviations: draft
+            .deviations
+            .iter()
+            .any(Option::is_some)
+            .then_some(draft.deviations),
     })
 }
 
@@ -289,11 +308,7 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
     for (i, side) in sides.into_iter().enumerate() {
         for (at, run) in side.iter().enumerate() {
             for metric in &run.metrics {
-                let cell: Vec<String> = metric
-                    .configuration()
-                    .map(|(k, v)| format!("{k} {v}"))
-                    .collect();
-                let cell = cell.join(", ");
+                let cell = cell(metric);
                 let is_it = |d: &Draft| d.id == metric.name && d.cell == cell;
                 let place = drafts.iter().position(is_it).unwrap_or_else(|| {
                     drafts.push(Draft {
@@ -305,10 +320,15 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
                         role: Role::Context,
                         resolution: metric.resolution,
                         values: sides.map(|side| vec![None; side.len()]),
+                        is_summary: metric.is_summary(),
+                        deviations: [None; 2],
                     });
                     drafts.len() - 1
                 });
-                drafts[place].values[i][at] = Some(metric.value);
+                let draft = &mut drafts[place];
+                draft.values[i][at] = Some(metric.value);
+                // Of several tables none has the deviation of all.
+                draft.deviations[i] = metric.deviation_pct().filter(|_| side.len() == 1);
             }
         }
     }
@@ -344,7 +364,32 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
             draft.role = Role::Primary;
         }
     }
+    once(&mut drafts);
+    let ids: Vec<String> = drafts.iter().map(|d| d.id.clone()).collect();
+    let place = |draft: &Draft| ids.iter().position(|id| *id == draft.id);
+    drafts.sort_by(|a, b| {
+        place(a)
+            .cmp(&place(b))
+            .then_with(|| super::cell::order(&a.cell, &b.cell))
+    });
     drafts
+}
+
+/// Of several statistics of one figure the first mean counts alone.
+fn once(drafts: &mut [Draft]) {
+    let mut best: BTreeMap<String, usize> = BTreeMap::new();
+    let of_role = |d: &&Draft| d.role == Role::Primary;
+    for draft in drafts.iter().filter(of_role) {
+        let (cell, rank) = statistic(&draft.cell);
+        let least = best.entry(cell).or_insert(rank);
+        *least = rank.min(*least);
+    }
+    for draft in drafts.iter_mut() {
+        let (cell, rank) = statistic(&draft.cell);
+        if draft.role == Role::Primary && best.get(&cell).is_some_and(|least| *least < rank) {
+            draft.role = Role::Context;
+        }
+    }
 }
 
 /// Elapsed time of the command: the primary metric of what reports no figure of its own.
@@ -362,6 +407,8 @@ fn elapsed(sides: [&[Observed]; 2]) -> Draft {
                 .map(|o| o.elapsed_ns().map(super::observed::real))
                 .collect()
         }),
+        is_summary: false,
+        deviations: [None; 2],
     }
 }
 
@@ -399,6 +446,8 @@ fn kernel(sides: [&[Observed]; 2]) -> Vec<Draft> {
                 role: *role,
                 resolution: if is_quantile { BUCKET * typical } else { 0.0 },
                 values,
+                is_summary: false,
+                deviations: [None; 2],
             })
         })
         .collect()

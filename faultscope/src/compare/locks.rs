@@ -94,6 +94,8 @@ pub struct LockRow {
     pub comparison: Option<Comparison>,
     /// The number of waits compared.
     pub rates: Option<Comparison>,
+    /// The wait over the time inside `handle_mm_fault`, compared; `None` where a run did not measure that.
+    pub of_fault: Option<Comparison>,
     /// p, adjusted for the family.
     pub q: Option<f64>,
     /// The verdict; `None` where it was not tested.
@@ -220,13 +222,29 @@ pub fn locks(
 }
 
 /// The waits of a run and what they are divided by.
-struct Run<'a> {
-    table: &'a BTreeMap<Class, Waits>,
+pub(super) struct Run<'a> {
+    pub(super) table: &'a BTreeMap<Class, Waits>,
     divisor: f64,
+    /// Time inside `handle_mm_fault`, ns.
+    fault_ns: Option<f64>,
 }
 
-impl Run<'_> {
-    fn waits(&self, class: &Class) -> Waits {
+impl<'a> Run<'a> {
+    /// `None` if the run lacks what waits are divided by.
+    pub(super) fn new(
+        table: &'a BTreeMap<Class, Waits>,
+        observed: &Observed,
+        per: Per,
+    ) -> Option<Self> {
+        let fault_ns = observed.kernel.as_ref().and_then(|k| k.fault_ns);
+        Some(Self {
+            table,
+            divisor: per.divisor(observed)?,
+            fault_ns: fault_ns.map(real).filter(|ns| *ns > 0.0),
+        })
+    }
+
+    pub(super) fn waits(&self, class: &Class) -> Waits {
         self.table.get(class).copied().unwrap_or_default()
     }
 }
@@ -238,13 +256,11 @@ fn run(observed: &Observed, by_site: bool, per: Per) -> Option<Run<'_>> {
     } else {
         &kernel.classes
     };
-    Some(Run {
-        table: table.as_ref()?,
-        divisor: per.divisor(observed)?,
-    })
+    Run::new(table.as_ref()?, observed, per)
 }
 
-fn row(
+/// A class on both sides; `None` if a side has no runs.
+pub(super) fn row(
     class: &Class,
     runs: &[Vec<Run<'_>>; 2],
     pairs: Option<&[(usize, usize)]>,
@@ -276,6 +292,11 @@ fn row(
         None => compare(&values[0], &values[1]),
     };
     let is_tested = presence == Presence::Both;
+    let of_fault = |i: usize| -> Option<Vec<f64>> {
+        let share = |r: &Run<'_>| Some(real(r.waits(class).wait_ns) / r.fault_ns?);
+        runs[i].iter().map(share).collect()
+    };
+    let of_fault = of_fault(0).zip(of_fault(1)).map(|(a, b)| [a, b]);
     Some(LockRow {
         class: class.clone(),
         counts: [
@@ -286,6 +307,7 @@ fn row(
         presence,
         comparison: is_tested.then(|| test(&wait)).flatten(),
         rates: is_tested.then(|| test(&rate)).flatten(),
+        of_fault: of_fault.filter(|_| is_tested).and_then(|both| test(&both)),
         wait,
         rate,
         q: None,

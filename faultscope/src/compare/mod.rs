@@ -4,13 +4,16 @@
 //! ([`headline`], [`locks`], [`budget`], [`sweep`]); what does it mean ([`finding`]). [`render`] prints it.
 
 pub mod align;
+pub mod aspect;
 pub mod budget;
+mod cell;
 pub mod finding;
 pub mod gate;
 pub mod headline;
 pub mod load;
 pub mod locks;
 pub mod observed;
+pub mod quantile;
 pub mod render;
 pub mod stats;
 pub mod sweep;
@@ -20,12 +23,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
+use aspect::Details;
 use budget::Budget;
 use finding::{Finding, Look};
 use gate::Comparability;
 use headline::{Making, Role, Row};
 use locks::{Locks, Per};
 use observed::{Observed, real};
+use quantile::Durations;
 use stats::{Design, Order, Verdict, median, small_n};
 use sweep::Sweep;
 
@@ -124,6 +129,10 @@ pub struct Report {
     pub sweep: Option<Sweep>,
     /// Lock classes; `None` where they were not measured.
     pub locks: Option<Locks>,
+    /// What stands behind the lock classes.
+    pub details: Details,
+    /// Latencies and waits by quantile.
+    pub quantiles: Vec<Durations>,
     /// The time budget of a fault; `None` where it was not sampled.
     pub budget: Option<Budget>,
     /// What it means.
@@ -151,6 +160,8 @@ impl Report {
             kinds: Vec::new(),
             sweep: None,
             locks: None,
+            details: Details::default(),
+            quantiles: Vec::new(),
             budget: None,
             findings: Vec::new(),
             notes: Vec::new(),
@@ -204,6 +215,8 @@ impl Report {
                 self.options.per,
                 self.options.min_effect,
             );
+            self.details = aspect::details(sides, pairs.as_deref(), self.options.per);
+            self.quantiles = quantile::quantiles(sides, pairs.as_deref());
             self.budget = budget::budget(sides);
             self.kinds = kinds(sides);
         }
@@ -221,6 +234,7 @@ impl Report {
             sides: [self.sides[0].as_slice(), self.sides[1].as_slice()],
             rows: &self.rows,
             locks: self.locks.as_ref(),
+            quantiles: &self.quantiles,
             budget: self.budget.as_ref(),
             sweep: self.sweep.as_ref(),
             comparability: &self.comparability,
@@ -296,8 +310,11 @@ impl Report {
             .iter()
             .filter(|r| r.role == Role::Headline)
             .count();
-        notes.extend(small_n(design, percent));
-        if design.smaller() > 1
+        let summary = self.summary(percent);
+        let is_summary = summary.is_some();
+        notes.extend(summary.or_else(|| small_n(design, percent)));
+        if !is_summary
+            && design.smaller() > 1
             && tested > 1
             && design.floor() > stats::ALPHA / real(tested as u64)
             && let Some(least) = design.least(stats::ALPHA / real(tested as u64))
@@ -321,6 +338,29 @@ impl Report {
             )
         }));
         notes
+    }
+
+    /// What must be known of means whose runs nobody counted; `None` if figures are of runs.
+    fn summary(&self, percent: Option<f64>) -> Option<String> {
+        let mut formats: Vec<&str> = self
+            .sides
+            .iter()
+            .flatten()
+            .flat_map(|o| &o.metrics)
+            .filter(|m| m.is_summary())
+            .map(|m| m.format.as_str())
+            .collect();
+        formats.sort_unstable();
+        formats.dedup();
+        let is_one = self.rows.iter().any(|row| row.is_summary);
+        let difference = percent.map_or_else(String::new, |p| format!(" Difference {p:+.1} %."));
+        is_one.then(|| {
+            format!(
+                "figures of {} are means, and of how many runs is not printed: n unknown, so no interval and no p.{difference} \
+                 No verdict possible. Compare the runs themselves.",
+                formats.join(" and ")
+            )
+        })
     }
 
     /// How far apart runs of one side lie by chance, as a ratio, and from how many runs that is known.
@@ -358,7 +398,9 @@ impl Report {
                 None | Some(Verdict::Inconclusive | Verdict::Moved)
             )
         };
-        if is_verdict_required && self.rows.iter().filter(asked).any(is_open) {
+        let mut asked = self.rows.iter().filter(asked).peekable();
+        // Where nothing is judged, there is no verdict either.
+        if is_verdict_required && (asked.peek().is_none() || asked.any(is_open)) {
             return Outcome::Inconclusive;
         }
         Outcome::Fine

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::align::Class;
+use super::aspect::{self, Aspect};
+use super::quantile;
 use crate::model::{Context, Missing, Model, Row, Table, TableId, Unit, headline::headline};
 use crate::name::scrub;
-use crate::sample::{Interval, Spinlock, merge::Merger, run::Run};
+use crate::sample::{Interval, Spinlock, histogram::Histogram, merge::Merger, run::Run};
 use crate::store::{Error, Recording};
 use crate::workload::Metric;
 
@@ -39,6 +41,14 @@ pub struct Kernel {
     pub sites: Option<BTreeMap<Class, Waits>>,
     /// The same without call sites.
     pub classes: Option<BTreeMap<Class, Waits>>,
+    /// Waits and holds by what else they were of, as far as they were measured.
+    pub aspects: BTreeMap<Aspect, BTreeMap<Class, Waits>>,
+    /// Handoffs of locks by distance, in the order of [`super::aspect::DISTANCES`].
+    pub handoffs: BTreeMap<Class, [u64; 5]>,
+    /// Durations by what they are of: faults by path, waits by lock and mode, holds.
+    pub durations: BTreeMap<String, Histogram>,
+    /// Time inside `handle_mm_fault`, ns; `None` where it is not measured.
+    pub fault_ns: Option<u64>,
     /// CPU time of a fault by part of the fault path, ns; empty where it was not sampled.
     pub budget: Vec<(String, f64)>,
     /// Signals without a value, with the reason.
@@ -210,6 +220,13 @@ impl Kernel {
             self.sites = Some(waits(model.table(TableId::LockSites)));
             self.classes = Some(waits(model.table(TableId::LockClasses)));
         }
+        self.aspects = aspect::tables(model, &|signal| self.has(signal));
+        self.handoffs = aspect::handoffs(model);
+        self.durations = quantile::durations(delta, &|signal| self.has(signal));
+        let passes = delta.passes.values();
+        self.fault_ns = self
+            .has("fault_latency")
+            .then(|| passes.fold(0, |sum: u64, p| sum.saturating_add(p.ns)));
         self.budget = budget(model.table(TableId::Budget));
         self.losses = model
             .lost
@@ -312,23 +329,25 @@ pub(super) fn real(n: u64) -> f64 {
 }
 
 /// A cell of a row by the field's id.
-fn cell<'a>(table: &Table, row: &'a Row, id: &str) -> Option<&'a crate::model::Value> {
+pub(super) fn cell<'a>(table: &Table, row: &'a Row, id: &str) -> Option<&'a crate::model::Value> {
     row.cells.get(table.position(id)?)
 }
 
-fn text(table: &Table, row: &Row, id: &str) -> String {
+/// The text of a cell; empty if it has none.
+pub(super) fn text(table: &Table, row: &Row, id: &str) -> String {
     match cell(table, row, id) {
         Some(crate::model::Value::Text(text)) => text.clone(),
         _ => String::new(),
     }
 }
 
+/// The count in a cell.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "counts of the table: whole and not negative"
 )]
-fn count(table: &Table, row: &Row, id: &str) -> Option<u64> {
+pub(super) fn count(table: &Table, row: &Row, id: &str) -> Option<u64> {
     Some(cell(table, row, id)?.number()? as u64)
 }
 
@@ -345,27 +364,13 @@ fn kinds(table: &Table) -> Vec<(String, u64)> {
         .collect()
 }
 
+/// Contended waits by lock class, mode and, if the table has one, call site.
 fn waits(table: &Table) -> BTreeMap<Class, Waits> {
-    let mut all: BTreeMap<Class, Waits> = BTreeMap::new();
-    for row in &table.rows {
-        let class = Class::new(
-            &text(table, row, "lock"),
-            &text(table, row, "mode"),
-            &text(table, row, "site"),
-        );
-        let sum = all.entry(class).or_default();
-        let waits = count(table, row, "waits").unwrap_or_default();
-        sum.waits = sum.waits.saturating_add(waits);
-        let wait_ns = count(table, row, "wait_ns").unwrap_or_default();
-        sum.wait_ns = sum.wait_ns.saturating_add(wait_ns);
-        // Of rows that become one the longer tail stands for both.
-        let p99 = cell(table, row, "wait_p99_ns").and_then(crate::model::Value::number);
-        sum.p99_ns = match (sum.p99_ns, p99) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        };
-    }
-    all
+    let class = |row: &Row| {
+        let [lock, mode, site] = ["lock", "mode", "site"].map(|id| text(table, row, id));
+        Some(Class::new(&lock, &mode, &site))
+    };
+    aspect::waits(table, &class, ["waits", "wait_ns", "wait_p99_ns"])
 }
 
 /// Parts of the fault path; the rows after their sum are other things.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::cell::cell;
 use super::headline::{Role, Row};
 use super::observed::Observed;
 use super::stats::{Cell, Direction, Geomean, geomean};
@@ -72,14 +73,21 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
             .iter()
             .flat_map(|o| o.metrics.iter().filter(|m| m.name == metric));
         of_metric
-            .map(|m| {
-                let words: Vec<String> =
-                    m.configuration().map(|(k, v)| format!("{k} {v}")).collect();
-                words.join(", ")
+            .map(cell)
+            // Another statistic of a figure that has a row is no configuration of its own.
+            .filter(|cell| {
+                !rows
+                    .iter()
+                    .any(|r| r.id == metric && r.cell == *cell && r.role == Role::Context)
             })
             .collect()
     };
     let (before, after) = (cells(sides[0]), cells(sides[1]));
+    let only = |here: &BTreeSet<String>, there: &BTreeSet<String>| -> Vec<String> {
+        let mut cells: Vec<String> = here.difference(there).cloned().collect();
+        cells.sort_by(|a, b| super::cell::order(a, b));
+        cells
+    };
     if before.union(&after).count() < 2 {
         return None;
     }
@@ -124,10 +132,7 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
         geomean: geomean(&all),
         by_threads,
         curves: curves(sides),
-        one_sided: [
-            before.difference(&after).cloned().collect(),
-            after.difference(&before).cloned().collect(),
-        ],
+        one_sided: [only(&before, &after), only(&after, &before)],
         metric,
     })
 }

@@ -2,8 +2,8 @@
 
 use super::super::Report;
 use super::super::headline::Row;
-use super::super::locks::{LockRow, Locks};
-use super::super::stats::{Comparison, PoissonInterval, Presence, Scale};
+use super::super::locks::{LockRow, Per};
+use super::super::stats::{Comparison, Presence, Scale};
 use crate::units::{format_ns, format_ratio, format_si};
 
 /// THP, MGLRU, steal and losses of both sides.
@@ -55,7 +55,8 @@ pub(super) fn figure(row: &Row) -> Vec<String> {
     ]
 }
 
-fn change(comparison: &Comparison, value: &dyn Fn(f64) -> String) -> (String, String) {
+/// The change and its interval.
+pub(super) fn change(comparison: &Comparison, value: &dyn Fn(f64) -> String) -> (String, String) {
     let shift = &comparison.shift;
     match shift.scale {
         Scale::Ratio => (
@@ -80,61 +81,78 @@ fn change(comparison: &Comparison, value: &dyn Fn(f64) -> String) -> (String, St
     }
 }
 
+/// Deviations of means before and after; `-` where none is printed.
+pub(super) fn deviations(both: [Option<f64>; 2]) -> String {
+    let [before, after] =
+        both.map(|pct| pct.map_or_else(|| "-".to_owned(), |p| format!("{p:.0}%")));
+    format!("{before} / {after}")
+}
+
+/// A number of things, in the singular if it is one.
+pub(super) fn counted(n: usize, thing: &str) -> String {
+    let plural = match thing.strip_suffix('s') {
+        Some(_) => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    if n == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{n} {plural}")
+    }
+}
+
 /// A percentage with its sign, one decimal where that is worth it.
 fn signed(percent: f64) -> String {
     if percent.abs() < 99.95 {
         format!("{percent:+.1}")
-    } else {
+    } else if percent.abs() < 1e5 {
         format!("{percent:+.0}")
+    } else {
+        format!("{percent:+.1e}")
     }
 }
 
-/// A lock class: its wait and its number of waits.
-pub(super) fn lock(row: &LockRow, locks: &Locks) -> Vec<Vec<String>> {
-    let name = row.class.name();
-    let one_sided = |upper: f64, word: &str| {
-        let count = |i: &PoissonInterval| {
-            format!(
-                "{} [{},{}]",
-                format_si(i.rate),
-                format_si(i.low),
-                format_si(i.high)
-            )
+/// A lock class: its wait and its number of waits; or, where that is too rare to divide, its counts in a line of their own.
+pub(super) fn lock(row: &LockRow, per: Per) -> Vec<Vec<String>> {
+    let mut rows = brief(row, per, "waits");
+    if row.presence != Presence::Both {
+        return rows;
+    }
+    let mut add =
+        |name: &str, before: String, after: String, (moved, interval): (String, String)| {
+            let mut cells = vec![format!("  {name}"), before, after, moved, interval];
+            cells.resize(7, String::new());
+            rows.push(cells);
         };
-        let zero = format!("0 [0,{}]", format_si(upper));
-        let shown = |at: usize| {
-            if row.waits[at].0 == 0 {
-                zero.clone()
-            } else {
-                count(&row.counts[at])
-            }
-        };
-        vec![vec![
-            name.clone(),
-            format_si(row.counts[0].rate),
-            format_si(row.counts[1].rate),
-            String::new(),
-            if word == "appeared" {
-                shown(1)
-            } else {
-                shown(0)
-            },
-            String::new(),
-            word.to_owned(),
-        ]]
-    };
+    if let [Some(before), Some(after)] = row.p99_ns {
+        let none = (String::new(), String::new());
+        add("p99 wait", format_ns(before), format_ns(after), none);
+    }
+    if let Some(share) = &row.of_fault {
+        add(
+            "of fault time",
+            format_ratio(share.before),
+            format_ratio(share.after),
+            change(share, &format_ratio),
+        );
+    }
+    rows
+}
+
+/// The time of a class, and the number of what is `counted`.
+pub(super) fn brief(row: &LockRow, per: Per, counted: &str) -> Vec<Vec<String>> {
     match row.presence {
         Presence::Nowhere => Vec::new(),
-        Presence::Appeared { upper } => one_sided(upper, "appeared"),
-        Presence::Vanished { upper } => one_sided(upper, "vanished"),
-        Presence::Rare => one_sided(0.0, "too few"),
+        Presence::Appeared { upper } => rare(row, "appeared", upper, counted),
+        Presence::Vanished { upper } => rare(row, "vanished", upper, counted),
+        Presence::Rare => rare(row, "too few", 0.0, counted),
         Presence::Both => {
             let Some(comparison) = &row.comparison else {
                 return Vec::new();
             };
             let (moved, interval) = change(comparison, &format_ns);
             let mut rows = vec![vec![
-                name,
+                row.class.name(),
                 format_ns(comparison.before),
                 format_ns(comparison.after),
                 moved,
@@ -146,7 +164,7 @@ pub(super) fn lock(row: &LockRow, locks: &Locks) -> Vec<Vec<String>> {
             if let Some(rates) = &row.rates {
                 let (moved, interval) = change(rates, &format_si);
                 rows.push(vec![
-                    format!("  waits{}", locks.per.waits_per()),
+                    format!("  {counted}{}", per.waits_per()),
                     format_si(rates.before),
                     format_si(rates.after),
                     moved,
@@ -155,20 +173,40 @@ pub(super) fn lock(row: &LockRow, locks: &Locks) -> Vec<Vec<String>> {
                     String::new(),
                 ]);
             }
-            if let [Some(before), Some(after)] = row.p99_ns {
-                rows.push(vec![
-                    "  p99 wait".to_owned(),
-                    format_ns(before),
-                    format_ns(after),
-                    String::new(),
-                    String::new(),
-                    String::new(),
-                    String::new(),
-                ]);
-            }
             rows
         }
     }
+}
+
+/// A class without a change: its name with a word, and its counts with what chance makes of them.
+fn rare(row: &LockRow, word: &str, upper: f64, counted: &str) -> Vec<Vec<String>> {
+    let count = |side: usize| {
+        let i = &row.counts[side];
+        if row.waits[side].0 == 0 {
+            format!("0 [0,{}]", format_si(upper))
+        } else {
+            format!(
+                "{} [{},{}]",
+                format_si(i.rate),
+                format_si(i.low),
+                format_si(i.high)
+            )
+        }
+    };
+    let mut name = vec![row.class.name()];
+    name.resize(6, String::new());
+    name.push(word.to_owned());
+    let mut counts = vec![format!("  {counted} a run: {} -> {}", count(0), count(1))];
+    counts.resize(7, String::new());
+    vec![name, counts]
+}
+
+/// Whether the change goes the other way than the medians that stand beside it.
+pub(super) fn is_against_medians(comparison: &Comparison) -> bool {
+    let shift = &comparison.shift;
+    let medians = comparison.after - comparison.before;
+    let is_shown = shift.percent().is_none_or(|p| p.abs() >= 0.05);
+    is_shown && shift.estimate * medians < 0.0
 }
 
 /// As `.0012`, `.61`, `<.0001`.

@@ -1,4 +1,4 @@
-//! A row for each figure and each lock class.
+//! A row for each figure, each lock class and what is behind it, and each quantile.
 
 use std::io::{self, Write};
 
@@ -33,6 +33,35 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             let runs = [row.wait[0].len(), row.wait[1].len()];
             let head = ["lock", &row.class.name(), "", "ns"].map(str::to_owned);
             line(out, &head, runs, comparison, row.q, verdict)?;
+        }
+    }
+    details(out, report)
+}
+
+/// What is behind the lock classes, and quantiles: told, not tested.
+fn details(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    for told in &report.details.told {
+        for row in &told.rows {
+            if let Some(comparison) = &row.comparison {
+                let runs = [row.wait[0].len(), row.wait[1].len()];
+                let head = [told.aspect.id(), &row.class.name(), "", "ns"].map(str::to_owned);
+                line(out, &head, runs, comparison, None, "")?;
+            }
+        }
+    }
+    for bounce in &report.details.bounces {
+        let runs = [bounce.shares[0].len(), bounce.shares[1].len()];
+        let name = bounce.class.name();
+        let head = ["handoffs", &name, bounce.distance, "ratio"].map(str::to_owned);
+        line(out, &head, runs, &bounce.comparison, None, "")?;
+    }
+    for durations in &report.quantiles {
+        for quantile in &durations.quantiles {
+            if let Some(comparison) = &quantile.comparison {
+                let runs = [quantile.values[0].len(), quantile.values[1].len()];
+                let head = ["duration", &durations.name, quantile.name, "ns"].map(str::to_owned);
+                line(out, &head, runs, comparison, None, "")?;
+            }
         }
     }
     Ok(())

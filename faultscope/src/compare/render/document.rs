@@ -1,21 +1,20 @@
 //! What people read of a comparison, in order.
 
+use std::collections::BTreeSet;
+
 use super::super::budget::Budget;
 use super::super::headline::{Role, Row};
-use super::super::locks::Locks;
-use super::super::stats::Order;
+use super::super::stats::{Comparison, Order};
 use super::super::{Report, gate::Difference};
-use super::cells::{figure, lock, state};
+use super::cells::{counted, deviations, figure, is_against_medians, state};
+use super::plots;
 use crate::units::{format_ns, format_ratio};
 
 /// Values that are printed one by one.
 const FEW: usize = 10;
 
-/// Lock classes that are printed.
-const CLASSES: usize = 20;
-
 /// Differences of one kind that are printed.
-const DIFFERENCES: usize = 12;
+pub(super) const DIFFERENCES: usize = 12;
 
 /// A piece of the document.
 #[derive(Debug)]
@@ -26,6 +25,8 @@ pub(super) enum Block {
     Line(String),
     /// A sentence that must not be missed.
     Warning(String),
+    /// A plot as HTML, for the page alone.
+    Plot(String),
     /// Rows under heads; all columns but the first are numbers or words of known width.
     Table {
         heads: Vec<&'static str>,
@@ -63,13 +64,20 @@ impl Document {
             made.blocks.push(Block::Warning(finding.text.clone()));
         }
         made.figures(report);
+        made.against_medians(report);
+        made.blocks
+            .extend(plots::strips(report).into_iter().map(Block::Plot));
         if let Some(sweep) = &report.sweep {
             made.sweep(report, sweep);
+            made.blocks
+                .extend(plots::sweeps(report).into_iter().map(Block::Plot));
         }
         made.kinds(report);
+        made.quantiles(&report.quantiles);
         if let Some(locks) = &report.locks {
             made.locks(locks);
         }
+        made.details(&report.details, report.options.per);
         if let Some(budget) = &report.budget {
             made.budget(budget);
         }
@@ -210,14 +218,8 @@ impl Document {
     }
 
     fn figures(&mut self, report: &Report) {
-        let table = |rows: Vec<&Row>| Block::Table {
-            heads: vec![
-                "metric", "before", "after", "change", "95% CI", "adj.p", "verdict",
-            ],
-            rows: rows.into_iter().map(figure).collect(),
-        };
-        let is_tested = |r: &&Row| r.role != Role::Context;
         let in_cells = report.sweep.is_some();
+        let is_tested = |r: &&Row| r.role != Role::Context;
         let tested: Vec<&Row> = report
             .rows
             .iter()
@@ -225,40 +227,118 @@ impl Document {
             .filter(|r| !in_cells || r.role != Role::Primary)
             .collect();
         if !tested.is_empty() {
-            self.blocks.push(table(tested));
+            self.blocks.push(Block::Table {
+                heads: vec![
+                    "metric", "before", "after", "change", "95% CI", "adj.p", "verdict",
+                ],
+                rows: tested.into_iter().map(figure).collect(),
+            });
         }
-        let methods: std::collections::BTreeSet<&str> = report
+        let methods: BTreeSet<&str> = report
             .rows
             .iter()
             .filter(is_tested)
+            .filter(|r| r.adjusted_p.is_some())
             .map(|r| r.comparison.test.method.word())
             .collect();
-        let test = if report.options.is_paired {
-            "Wilcoxon signed-rank"
-        } else {
-            "Mann-Whitney"
-        };
-        let methods: Vec<&str> = methods.into_iter().collect();
-        self.line(format!(
-            "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} % or what a figure can show",
-            methods.join(", "),
-            100.0 * report.options.min_effect
-        ));
-        let context: Vec<&Row> = report
+        if !methods.is_empty() {
+            let test = if report.options.is_paired {
+                "Wilcoxon signed-rank"
+            } else {
+                "Mann-Whitney"
+            };
+            let methods: Vec<&str> = methods.into_iter().collect();
+            self.line(format!(
+                "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} % or what a figure can show",
+                methods.join(", "),
+                100.0 * report.options.min_effect
+            ));
+        }
+        self.context(report);
+    }
+
+    /// Figures that are told and not tested; those of a sweep's configurations are counted.
+    fn context(&mut self, report: &Report) {
+        let in_cells = report.sweep.is_some();
+        let (shown, hidden): (Vec<&Row>, Vec<&Row>) = report
             .rows
             .iter()
-            .filter(|r| r.role == Role::Context && r.cell.is_empty())
+            .filter(|r| r.role == Role::Context)
+            .partition(|r| !in_cells || r.cell.is_empty());
+        let cells: BTreeSet<&str> = shown
+            .iter()
+            .map(|r| r.cell.as_str())
+            .filter(|cell| !cell.is_empty())
             .collect();
-        if !context.is_empty() {
+        if !shown.is_empty() {
             self.title("context, not tested");
+            if cells.len() == 1 {
+                self.blocks
+                    .extend(cells.iter().map(|cell| Block::Line(format!("of {cell}"))));
+            }
+            let has_deviations = shown.iter().any(|r| r.deviations.is_some());
+            let mut heads = vec!["figure", "before", "after", "change", "95% CI"];
+            if has_deviations {
+                heads[4] = "stddev";
+            }
+            let row = |r: &&Row| {
+                let mut row = figure(r)[..5].to_vec();
+                if cells.len() > 1 && !r.cell.is_empty() {
+                    row[0] = format!("{}, {}", r.title, r.cell);
+                }
+                if has_deviations {
+                    row[4] = deviations(r.deviations.unwrap_or_default());
+                }
+                row
+            };
             self.blocks.push(Block::Table {
-                heads: vec!["figure", "before", "after", "change", "95% CI"],
-                rows: context
-                    .into_iter()
-                    .map(|r| figure(r)[..5].to_vec())
-                    .collect(),
+                heads,
+                rows: shown.iter().map(row).collect(),
             });
+            if has_deviations {
+                self.line("stddev -: LKP prints none of 2 % or less; mails may lose others");
+            }
         }
+        if !hidden.is_empty() {
+            self.line(format!(
+                "and {} of configurations; --format json or csv has them",
+                counted(hidden.len(), "other figure")
+            ));
+        }
+    }
+
+    /// Names the figures whose change seems to contradict their medians.
+    fn against_medians(&mut self, report: &Report) {
+        let mut names: Vec<String> = report
+            .rows
+            .iter()
+            .filter(|r| r.role != Role::Context || r.cell.is_empty())
+            .filter(|r| is_against_medians(&r.comparison))
+            .map(|r| match r.cell.as_str() {
+                "" => r.title.clone(),
+                cell if r.role == Role::Primary && report.sweep.is_some() => cell.to_owned(),
+                _ => r.title.clone(),
+            })
+            .collect();
+        let locks = report.locks.iter().flat_map(|locks| &locks.rows);
+        let is_against = |c: &Option<Comparison>| c.as_ref().is_some_and(is_against_medians);
+        names.extend(
+            locks
+                .filter(|r| is_against(&r.comparison) || is_against(&r.rates))
+                .map(|r| r.class.name()),
+        );
+        if names.is_empty() {
+            return;
+        }
+        let more = match names.len().checked_sub(DIFFERENCES) {
+            Some(n) if n > 0 => format!(" and {n} more"),
+            _ => String::new(),
+        };
+        names.truncate(DIFFERENCES);
+        self.line(format!(
+            "{}{more}: the change is the median over all pairs of runs, and goes the other way than the medians beside it",
+            names.join(", ")
+        ));
     }
 
     fn kinds(&mut self, report: &Report) {
@@ -280,57 +360,6 @@ impl Document {
                 })
                 .collect(),
         });
-    }
-
-    fn locks(&mut self, locks: &Locks) {
-        let sites = if locks.has_sites { " by call site" } else { "" };
-        self.title(&format!(
-            "lock classes{sites}: {} tested, {} filtered ({} of wait), BH q=0.10",
-            locks.tested,
-            locks.filtered,
-            format_ratio(locks.filtered_share)
-        ));
-        if let Some(sentence) = &locks.too_small {
-            self.line(sentence.clone());
-        }
-        let mut rows = Vec::new();
-        for row in locks.rows.iter().take(CLASSES) {
-            rows.extend(lock(row, locks));
-        }
-        if rows.is_empty() {
-            self.line("no lock was waited for");
-        } else {
-            self.blocks.push(Block::Table {
-                heads: vec![
-                    "class", "before", "after", "change", "95% CI", "q", "verdict",
-                ],
-                rows,
-            });
-            self.line(format!(
-                "first line: wait per {}; second: waits {} of the same class",
-                locks.per.id(),
-                locks.per.waits_per()
-            ));
-        }
-        if let Some(more) = locks.rows.len().checked_sub(CLASSES).filter(|n| *n > 0) {
-            self.line(format!(
-                "and {more} classes with less wait; --format json has them all"
-            ));
-        }
-        for (side, names) in ["before", "after"].iter().zip(&locks.unmatched) {
-            if !names.is_empty() {
-                let shown = names.len().min(DIFFERENCES);
-                let more = if names.len() > shown {
-                    format!(" and {} more", names.len() - shown)
-                } else {
-                    String::new()
-                };
-                self.line(format!(
-                    "waited for only {side}: {}{more}",
-                    names[..shown].join(", ")
-                ));
-            }
-        }
     }
 
     fn budget(&mut self, budget: &Budget) {

@@ -60,6 +60,35 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             "only_after": locks.unmatched[1],
             "classes": locks.rows.iter().map(lock).collect::<Vec<_>>(),
         })),
+        "lock_details": {
+            "not_measured": report.details.unmeasured.iter().map(|a| a.id()).collect::<Vec<_>>(),
+            "aspects": report.details.told.iter().map(|told| json!({
+                "id": told.aspect.id(),
+                "title": told.aspect.title(),
+                "filtered": told.filtered,
+                "filtered_time_ratio": told.filtered_share,
+                "rows": told.rows.iter().map(lock).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+            "handoffs": report.details.bounces.iter().map(|b| json!({
+                "lock": b.class.lock,
+                "mode": b.class.mode,
+                "of": b.class.site,
+                "distance": b.distance,
+                "handoffs": b.handoffs,
+                "ratio": comparison(&b.comparison),
+                "values": {"before": b.shares[0], "after": b.shares[1]},
+            })).collect::<Vec<_>>(),
+        },
+        "durations": report.quantiles.iter().map(|d| json!({
+            "name": d.name,
+            "fewest_values": d.fewest,
+            "quantiles": d.quantiles.iter().map(|q| json!({
+                "name": q.name,
+                "needed_values": q.needed,
+                "comparison_ns": q.comparison.as_ref().map(comparison),
+                "values_ns": {"before": q.values[0], "after": q.values[1]},
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
         "budget": report.budget.as_ref().map(|budget| json!({
             "parts": budget.parts.iter().chain([&budget.total]).map(|p| json!({
                 "part": p.name, "before_ns": p.ns[0], "after_ns": p.ns[1], "change_ns": p.change(),
@@ -135,6 +164,8 @@ fn row(row: &Row) -> Value {
         "margin_ratio": row.margin.relative(),
         "adjusted_p": row.adjusted_p,
         "verdict": row.verdict.map(|v| v.word()),
+        "is_summary": row.is_summary,
+        "stddev_pct": row.deviations,
         "flags": row.flags,
         "values": {"before": values(&row.before), "after": values(&row.after)},
     })
@@ -158,6 +189,7 @@ fn lock(row: &LockRow) -> Value {
         "waits": {"before": count(&row.counts[0]), "after": count(&row.counts[1])},
         "wait": row.comparison.as_ref().map(comparison),
         "rate": row.rates.as_ref().map(comparison),
+        "of_fault_time": row.of_fault.as_ref().map(comparison),
         "p99_ns": row.p99_ns,
         "q": row.q,
         "verdict": row.verdict.map(|v| v.word()),

@@ -7,9 +7,11 @@ use crate::render::svg::escape;
 
 pub(super) fn write_markdown(out: &mut dyn Write, document: &Document) -> io::Result<()> {
     writeln!(out, "# faultscope compare")?;
-    for block in &document.blocks {
+    let is_text = |block: &&Block| !matches!(block, Block::Plot(_));
+    for block in document.blocks.iter().filter(is_text) {
         writeln!(out)?;
         match block {
+            Block::Plot(_) => {}
             Block::Title(text) => writeln!(out, "## {}", markdown(text))?,
             Block::Line(text) => writeln!(out, "{}", markdown(text.trim_start()))?,
             Block::Warning(text) => writeln!(out, "> **!** {}", markdown(text))?,
@@ -56,7 +58,10 @@ fn markdown(text: &str) -> String {
 const STYLE: &str = "body{font:14px/1.5 sans-serif;max-width:70em;margin:1em auto;padding:0 1em}\
 table{border-collapse:collapse;margin:.5em 0}th,td{padding:.1em .6em;text-align:right;border-bottom:1px solid #ccc;\
 white-space:nowrap}th:first-child,td:first-child{text-align:left}p{margin:.2em 0;overflow-wrap:anywhere}\
-.warn{font-weight:bold;color:#a00}div{overflow-x:auto}";
+.warn{font-weight:bold;color:#a00}div.t{overflow-x:auto}";
+
+/// Layout of plots.
+const PLOTS: &str = include_str!("plots.css");
 
 /// One page without script or anything beside the file.
 pub(super) fn write_html(out: &mut dyn Write, document: &Document) -> io::Result<()> {
@@ -65,15 +70,16 @@ pub(super) fn write_html(out: &mut dyn Write, document: &Document) -> io::Result
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>faultscope compare</title>\n<style>{STYLE}</style></head>\n<body>\n<h1>faultscope compare</h1>\n"
+         <title>faultscope compare</title>\n<style>{STYLE}{PLOTS}</style></head>\n<body>\n<h1>faultscope compare</h1>\n"
     )?;
     for block in &document.blocks {
         match block {
             Block::Title(text) => writeln!(out, "<h2>{}</h2>", escape(text))?,
             Block::Line(text) => writeln!(out, "<p>{}</p>", escape(text))?,
             Block::Warning(text) => writeln!(out, "<p class=\"warn\">! {}</p>", escape(text))?,
+            Block::Plot(html) => out.write_all(html.as_bytes())?,
             Block::Table { heads, rows } => {
-                out.write_all(b"<div><table><tr>")?;
+                out.write_all(b"<div class=\"t\"><table><tr>")?;
                 for head in heads {
                     write!(out, "<th>{}</th>", escape(head))?;
                 }

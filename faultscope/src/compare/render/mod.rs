@@ -4,9 +4,12 @@
 
 mod cells;
 mod csv;
+mod details;
 mod document;
 mod json;
+mod locks;
 mod markup;
+mod plots;
 mod styles;
 mod sweeps;
 mod text;

@@ -10,11 +10,12 @@ pub(super) fn write(out: &mut dyn Write, document: &Document) -> io::Result<()> 
         match block {
             Block::Title(text) => {
                 writeln!(out)?;
-                wrap(out, text, "")?;
+                wrap(out, text, "", "")?;
             }
-            Block::Line(text) => wrap(out, text, "")?,
-            Block::Warning(text) => wrap(out, text, "! ")?,
+            Block::Line(text) => wrap(out, text, "", "")?,
+            Block::Warning(text) => wrap(out, text, "! ", "  ")?,
             Block::Table { heads, rows } => table(out, heads, rows)?,
+            Block::Plot(_) => {}
         }
     }
     Ok(())
@@ -32,11 +33,13 @@ pub(super) fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Writes text in lines, those after the first indented by two blanks more than it.
-fn wrap(out: &mut dyn Write, text: &str, mark: &str) -> io::Result<()> {
+/// Writes text in lines, those after the first indented by two blanks more than it; `first` stands before that one, `next`,
+/// which is as long, before the others.
+pub(super) fn wrap(out: &mut dyn Write, text: &str, first: &str, next: &str) -> io::Result<()> {
     let text = ascii(text);
     let indent = text.len() - text.trim_start().len();
-    let mut line = format!("{mark}{}", " ".repeat(indent));
+    let below = format!("{next}{}", " ".repeat(indent + 2));
+    let mut line = format!("{first}{}", " ".repeat(indent));
     let mut is_begun = false;
     let body = text.trim_start();
     for word in body.split(' ') {
@@ -47,10 +50,10 @@ fn wrap(out: &mut dyn Write, text: &str, mark: &str) -> io::Result<()> {
             if rest.len() <= room {
                 break;
             }
-            let fits_below = rest.len() + indent + mark.len() + 2 <= WIDTH;
+            let fits_below = rest.len() + below.len() <= WIDTH;
             if is_begun && (fits_below || room < 8) {
                 writeln!(out, "{}", line.trim_end())?;
-                line = " ".repeat(mark.len() + indent + 2);
+                line.clone_from(&below);
                 is_begun = false;
                 continue;
             }
@@ -60,7 +63,7 @@ fn wrap(out: &mut dyn Write, text: &str, mark: &str) -> io::Result<()> {
             }
             line.push_str(head);
             writeln!(out, "{}", line.trim_end())?;
-            line = " ".repeat(mark.len() + indent + 2);
+            line.clone_from(&below);
             is_begun = false;
             rest = tail;
         }
@@ -80,7 +83,9 @@ fn table(out: &mut dyn Write, heads: &[&str], rows: &[Vec<String>]) -> io::Resul
         .map(|row| row.iter().map(|c| ascii(c)).collect())
         .collect();
     let mut widths: Vec<usize> = heads.iter().map(|h| h.len()).collect();
-    for row in &rows {
+    // What stands alone in its row may be as long as a line.
+    let is_alone = |row: &[String]| row.iter().skip(1).all(String::is_empty);
+    for row in rows.iter().filter(|row| !is_alone(row)) {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.len());
         }
@@ -92,33 +97,32 @@ fn table(out: &mut dyn Write, heads: &[&str], rows: &[Vec<String>]) -> io::Resul
     let last = heads.len().saturating_sub(1);
     let heads: Vec<String> = heads.iter().map(|h| (*h).to_owned()).collect();
     for row in std::iter::once(&heads).chain(&rows) {
+        if is_alone(row) {
+            wrap(out, &row[0], "", "")?;
+            continue;
+        }
         let mut line = String::new();
         for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             if i == 0 {
                 // A long name has a line of its own.
                 if cell.len() > width {
-                    writeln!(out, "{}", cut(cell, WIDTH).trim_end())?;
+                    wrap(out, cell, "", "")?;
                 }
                 let shown = if cell.len() > width { "" } else { cell };
                 line.push_str(&format!("{shown:<width$}"));
-            } else if i == last && heads[i] == "verdict" {
+            } else if i == last && matches!(heads[i].as_str(), "verdict" | "") {
                 line.push_str(&format!(" {cell}"));
             } else {
                 line.push_str(&format!(" {cell:>width$}"));
             }
         }
-        writeln!(out, "{}", line.trim_end())?;
+        if line.trim_end().len() > WIDTH {
+            wrap(out, &line, "", "")?;
+        } else {
+            writeln!(out, "{}", line.trim_end())?;
+        }
     }
     Ok(())
-}
-
-/// Text of exactly this width; a cut end is a `~`.
-fn cut(cell: &str, width: usize) -> String {
-    if cell.len() <= width {
-        return format!("{cell:<width$}");
-    }
-    let kept: String = cell.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}~")
 }
 
 #[cfg(test)]
@@ -127,7 +131,7 @@ mod tests {
 
     fn lines(text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        wrap(&mut out, text, "! ").expect("a vector takes all");
+        wrap(&mut out, text, "! ", "  ").expect("a vector takes all");
         String::from_utf8(out)
             .expect("ASCII")
             .lines()
@@ -158,6 +162,7 @@ mod tests {
         table(&mut out, &["name", "value", "verdict"], &rows).expect("a vector takes all");
         let text = String::from_utf8(out).expect("ASCII");
         assert!(text.lines().all(|l| l.len() <= WIDTH), "{text}");
-        assert!(text.contains("aa~\n"), "{text}");
+        // One more of "name" and of "value" each.
+        assert_eq!(text.matches('a').count(), 102, "{text}");
     }
 }

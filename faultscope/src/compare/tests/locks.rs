@@ -49,6 +49,10 @@ fn a_class_that_appears_has_no_percentage() {
         "{line}"
     );
     assert!(
+        words(&shown).contains("waits a run: 0 [0,0.60] -> 8 [5.72,10.9]"),
+        "{shown}"
+    );
+    assert!(
         shown.contains("waited for only after: mmap_lock write do_madvise"),
         "{shown}"
     );
@@ -164,4 +168,50 @@ fn two_hundred_runs_of_fifty_classes_are_compared() {
     let found = report(both, Options::default());
     assert_eq!(found.locks.as_ref().map(|l| l.tested), Some(50));
     assert!(text(&found).contains("Mann-Whitney (normal)"));
+}
+
+#[test]
+fn rare_classes_have_the_counts_of_both_sides() {
+    let mut both = sides(1.0);
+    with(&mut both[0], &[("do_brk", 12, 900_000)]);
+    with(&mut both[1], &[("do_brk", 3, 500_000)]);
+    let found = report(both, Options::default());
+    let row = &found.locks.as_ref().expect("measured").rows[0];
+    assert!(matches!(row.presence, stats::Presence::Rare));
+    let shown = text(&found);
+    let line = shown.lines().find(|l| l.ends_with("too few"));
+    assert_eq!(
+        line.expect("shown").split_whitespace().collect::<Vec<_>>(),
+        ["mmap_lock", "write", "do_brk", "too", "few"]
+    );
+    assert!(words(&shown).contains("waits a run: 12 ["), "{shown}");
+    assert!(words(&shown).contains("] -> 3 ["), "{shown}");
+    assert!(
+        shown.contains("too rare for a percentage") && !shown.contains("first line"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_change_against_its_medians_is_told() {
+    let mut both = sides(1.0);
+    for (side, values) in both
+        .iter_mut()
+        .zip([[1.0, 1.0, 10.0, 11.0, 12.0], [0.5, 9.0, 10.5, 10.6, 10.7]])
+    {
+        for (run, value) in side.iter_mut().zip(values) {
+            run.metrics[0].value = 100.0 * value;
+        }
+    }
+    let found = report(both, Options::default());
+    let comparison = &found.rows[0].comparison;
+    assert!(
+        comparison.after > comparison.before && comparison.shift.estimate < 0.0,
+        "{comparison:?}"
+    );
+    assert!(
+        words(&text(&found))
+            .contains("transactions/s: the change is the median over all pairs of runs")
+    );
+    assert!(!text(&report(sides(1.1), Options::default())).contains("over all pairs"));
 }

@@ -1,7 +1,10 @@
 //! Comparisons of runs made by hand, and of old tables.
 
+mod details;
 mod gates;
 mod locks;
+mod plots;
+mod styles;
 mod tables;
 
 use super::observed::{Kernel, Observed, Reading, Waits};

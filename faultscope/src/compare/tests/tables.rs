@@ -3,7 +3,7 @@
 use super::*;
 
 /// Runs of a text; of one column, if it is a table of several.
-fn imported(text: &str, variant: Option<&str>, defaults: &Defaults) -> Vec<Observed> {
+pub(super) fn imported(text: &str, variant: Option<&str>, defaults: &Defaults) -> Vec<Observed> {
     let found = workload::parse(text, defaults).expect("the text is read");
     let unknown = |id: &str, value: Option<String>| RunFact {
         id: id.to_owned(),
@@ -29,22 +29,28 @@ fn imported(text: &str, variant: Option<&str>, defaults: &Defaults) -> Vec<Obser
 
 #[test]
 fn spreads_of_mmtests_are_no_rates() {
-    let text = include_str!("../../../tests/data/workload/mmtests-pft.txt");
+    let table = include_str!("../../../tests/data/workload/mmtests-pft.txt");
     let defaults = Defaults::default();
     let sides = ["5.0.0-rc1-vanilla", "5.0.0-rc1-patched"]
-        .map(|kernel| imported(text, Some(kernel), &defaults));
+        .map(|kernel| imported(table, Some(kernel), &defaults));
     let found = report(sides, Options::default());
     let primary = |role| {
         let rows = found.rows.iter().filter(move |r| r.role == role);
         rows.map(|r| r.cell.as_str()).collect::<Vec<_>>()
     };
-    assert!(primary(Role::Primary).iter().all(|c| c.contains("mean")));
-    assert!(primary(Role::Context).iter().any(|c| c.contains("Stddev")));
-    let sweep = found.sweep.as_ref().expect("several statistics");
-    let mean = sweep.geomean.as_ref().expect("all above 0");
+    // Two means of one figure are not two measurements.
+    assert_eq!(primary(Role::Primary), ["statistic Hmean, clients 4"]);
+    for statistic in ["BHmean-95", "Stddev"] {
+        assert!(primary(Role::Context).iter().any(|c| c.contains(statistic)));
+    }
+    assert_eq!(found.sweep, None);
+    let change = found.rows[0].comparison.shift.percent().expect("a ratio");
+    assert!((change - 4.5).abs() < 0.05, "{change}");
+    assert_eq!(found.rows[0].verdict, Some(Verdict::Inconclusive));
+    let shown = text(&found);
     assert!(
-        mean.worst.1 > 1.04 && mean.best.1 < 1.05,
-        "both means rise by 4.5 %: {mean:?}"
+        words(&shown).contains("figures of mmtests are means, and of how many runs is not printed"),
+        "{shown}"
     );
 }
 
@@ -84,6 +90,21 @@ fn the_page_fault_tables_of_2004_cross_over() {
         assert!((1.005..1.065).contains(&at(n)), "{n}: {}", at(n));
     }
     assert_eq!(sweep.crossovers, [(32, true)]);
+    let cells: Vec<&str> = found
+        .rows
+        .iter()
+        .filter(|r| r.role == Role::Primary)
+        .map(|r| r.cell.as_str())
+        .collect();
+    assert_eq!(cells[..2], ["gib 1, threads 1", "gib 1, threads 2"]);
+    assert!(
+        cells.is_sorted_by(|a, b| cell::order(a, b).is_lt()),
+        "{cells:?}"
+    );
+    assert_eq!(
+        sweep.one_sided[1],
+        ["gib 128, threads 4", "gib 256, threads 4"]
+    );
     let shown = text(&found);
     for part in [
         "no single verdict",
