@@ -27,7 +27,9 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Sets the format: text, md, html, json, csv, jsonl, folded or flamegraph. JSON has the schema
-    /// faultscope.report/1, or faultscope.sweep/1 of several recordings, which have the first four formats only. CSV is one table of the range, JSON lines one table of each interval as top writes them.
+    /// faultscope.report/1, or faultscope.sweep/1 of several recordings. CSV is one table of the range, JSON lines one
+    /// table of each interval as top writes them; of several recordings they are the points of the curves, and the
+    /// curves.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parse_report)]
     pub format: Format,
     /// Writes this table, and leaves the others out; may be repeated. The names are those of top --view.
@@ -62,12 +64,6 @@ impl ReportArgs {
         if is_stacks && !self.views.is_empty() {
             return Err(format!(
                 "--format {} has no tables; choose with --of what it shows",
-                self.format.id()
-            ));
-        }
-        if matches!(self.format, Format::Csv | Format::Jsonl) && self.views.len() != 1 {
-            return Err(format!(
-                "--format {} holds one table: name it with --view, once",
                 self.format.id()
             ));
         }

@@ -414,12 +414,7 @@ fn report_writes_every_format_and_says_what_does_not_go_together() {
         );
     }
     for (line, part) in [
-        (&["--format", "csv"][..], "holds one table"),
-        (
-            &["--format", "csv", "--view", "locks", "--view", "sites"],
-            "once",
-        ),
-        (&["--format", "xml"], "there is no format \"xml\""),
+        (&["--format", "xml"][..], "there is no format \"xml\""),
         (&["--view", "nothing"], "there is no view"),
         (&["--of", "wait"], "--format folded"),
         (&["--format", "folded", "--of", "x"], "wait, hold or fault"),

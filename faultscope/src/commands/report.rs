@@ -33,7 +33,7 @@ pub struct Request {
     pub format: Format,
     /// Which time folded stacks and flame graphs show.
     pub of: Of,
-    /// Tables to write; empty for all that a report has. CSV and JSON lines take one.
+    /// Tables to write; empty for all that a report has. CSV and JSON lines of one recording take one.
     pub tables: Vec<TableId>,
     /// Beginning of the range.
     pub from: Option<When>,
@@ -56,6 +56,13 @@ pub fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 fn one(request: &Request, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if matches!(request.format, Format::Csv | Format::Jsonl) && request.tables.len() != 1 {
+        return Err(Failure::Usage(format!(
+            "--format {} holds one table of a recording: name it with --view, once",
+            request.format.id()
+        ))
+        .into());
+    }
     let mut recording = Recording::open(file)?;
     let range = range(request, &recording)?;
     let mut damaged = Vec::new();
@@ -196,7 +203,7 @@ fn unread(what: &str, damaged: &[String]) -> String {
 
 /// The writer of one table.
 fn one_table(request: &Request) -> anyhow::Result<Writer> {
-    // The command line has one; the first screen of `top` stands for none.
+    // There is one; the first screen of `top` would stand for none.
     let table = request.tables.first().copied().unwrap_or(TableId::Overview);
     Ok(Writer::new(
         request.format,

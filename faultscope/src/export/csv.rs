@@ -53,7 +53,8 @@ pub(super) fn write(
     Ok(())
 }
 
-fn quote(text: &str) -> Cow<'_, str> {
+/// A cell with the marks that it needs.
+pub(super) fn quote(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\r', '\n']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {

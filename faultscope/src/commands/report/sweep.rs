@@ -17,7 +17,7 @@ const MOST: usize = 10_000;
 
 /// Writes what the recordings make together.
 pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let layout = layout(request)?;
+    let shape = shape(request)?;
     let (mut runs, mut damaged) = (Vec::new(), Vec::new());
     let files = files(&request.files)?;
     for file in &files {
@@ -39,9 +39,16 @@ pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit
     } else {
         vec![left_out_files(&damaged)]
     };
-    Sweep::new(runs, warnings)
-        .write(layout, out)
-        .context("writing the report")?;
+    let sweep = Sweep::new(runs, warnings);
+    match shape {
+        Shape::Document(layout) => sweep.write(layout, out),
+        Shape::Points | Shape::Curves if sweep.curves() == 0 => {
+            bail!("there is no curve to write: {}", sweep.why_no_curve())
+        }
+        Shape::Points => sweep.write_points(out),
+        Shape::Curves => sweep.write_curves(out),
+    }
+    .context("writing the report")?;
     if damaged.is_empty() {
         Ok(Exit::Done)
     } else {
@@ -49,11 +56,21 @@ pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit
     }
 }
 
-/// The layout, if the request fits several recordings.
-fn layout(request: &Request) -> Result<Layout, Failure> {
+/// What is written of several recordings.
+enum Shape {
+    /// A document of runs and curves.
+    Document(Layout),
+    /// The points of the curves as CSV.
+    Points,
+    /// The curves as JSON lines.
+    Curves,
+}
+
+/// What is written, if the request fits several recordings.
+fn shape(request: &Request) -> Result<Shape, Failure> {
     let usage = |what: &str| {
         Failure::Usage(format!(
-            "{what} is of one recording; several are reported as the curves that they make, in text, md, html or json"
+            "{what} is of one recording; several are reported as the curves that they make, in text, md, html, json, csv or jsonl"
         ))
     };
     if request.from.is_some() || request.to.is_some() {
@@ -66,10 +83,12 @@ fn layout(request: &Request) -> Result<Layout, Failure> {
         return Err(usage("--top"));
     }
     match request.format {
-        Format::Text => Ok(Layout::Text),
-        Format::Md => Ok(Layout::Md),
-        Format::Html => Ok(Layout::Html),
-        Format::Json => Ok(Layout::Json),
+        Format::Text => Ok(Shape::Document(Layout::Text)),
+        Format::Md => Ok(Shape::Document(Layout::Md)),
+        Format::Html => Ok(Shape::Document(Layout::Html)),
+        Format::Json => Ok(Shape::Document(Layout::Json)),
+        Format::Csv => Ok(Shape::Points),
+        Format::Jsonl => Ok(Shape::Curves),
         other => Err(usage(&format!("--format {}", other.id()))),
     }
 }

@@ -68,6 +68,25 @@ fn written(request: &Request) -> String {
     String::from_utf8(out).expect("output is UTF-8")
 }
 
+#[test]
+fn csv_and_json_lines_of_a_recording_hold_one_table() {
+    let file = recorded("one-table", &PLAIN, true);
+    for tables in [vec![], vec![TableId::Locks, TableId::LockSites]] {
+        for format in [Format::Csv, Format::Jsonl] {
+            let request = Request {
+                tables: tables.clone(),
+                ..request(&file, format)
+            };
+            let error = run(&request, &mut Vec::new()).expect_err("refused");
+            assert_eq!(Exit::of(&error), Exit::Usage);
+            assert!(
+                error.to_string().contains("one table of a recording"),
+                "{error}"
+            );
+        }
+    }
+}
+
 /// Whatever counters a reader lets through, no sum, ratio or difference of them panics.
 #[test]
 fn any_counters_give_every_format() {

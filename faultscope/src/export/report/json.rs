@@ -10,6 +10,7 @@ use crate::export::jsonl::{Cells, Found, Losses, Reason};
 use crate::model::{
     Model, TableId, Value,
     headline::{Figure, headline},
+    scale::Series,
 };
 use crate::sample::run::{Run, Workload};
 use crate::workload::{Direction, Metric, Work};
@@ -67,6 +68,12 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         tables: Tables(report),
     };
     serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
+    out.write_all(b"\n")
+}
+
+/// Writes a curve as one line.
+pub(super) fn write_curve(out: &mut dyn Write, series: &Series) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &scale::curve(series)).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
 

@@ -142,6 +142,53 @@ fn every_layout_has_the_curves() {
 }
 
 #[test]
+fn points_are_lines_of_csv_and_curves_lines_of_json() {
+    let runs = madvise("points");
+    let csv = written(&runs.request(Format::Csv));
+    let mut lines = csv.split_terminator("\r\n");
+    assert_eq!(
+        lines.next(),
+        Some(
+            "figure,unit,workload,keys,over,n,runs,per_sec,speedup,efficiency_ratio,marginal_ratio,cpu_ns_per_op"
+        )
+    );
+    // Four variants at 1, 2, 4, 8 and 16 threads.
+    assert_eq!(lines.clone().count(), 20, "{csv}");
+    let first = lines
+        .find(|line| line.contains("variant=vanilla"))
+        .expect("imported");
+    assert_eq!(
+        first,
+        "transactions/s,1/s,table,variant=vanilla,threads,1,1,610,1,1,,"
+    );
+    let jsonl = written(&runs.request(Format::Jsonl));
+    let curves: Vec<serde_json::Value> = jsonl
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect();
+    assert_eq!(curves.len(), 4);
+    assert!(
+        curves
+            .iter()
+            .all(|c| c["points"].as_array().map(Vec::len) == Some(5))
+    );
+}
+
+#[test]
+fn a_table_without_a_curve_is_an_error_that_says_why() {
+    let runs = Runs::import(
+        "no-curve",
+        &["kernbench-mark-accessed-2004.tsv"],
+        Defaults::default(),
+    );
+    for format in [Format::Csv, Format::Jsonl] {
+        let error = run(&runs.request(format), &mut Vec::new()).expect_err("no curve");
+        assert!(error.to_string().contains("no curve to write"), "{error}");
+        assert_eq!(Exit::of(&error), Exit::Error);
+    }
+}
+
+#[test]
 fn numbers_without_a_unit_are_no_curve_and_it_is_said() {
     let runs = Runs::import(
         "untold",

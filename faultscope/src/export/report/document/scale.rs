@@ -1,6 +1,7 @@
 //! Curves of throughput by the number of threads, and the runs they are made of.
 
 use super::{Block, Grid};
+use crate::export::report::sweep::NO_CURVE;
 use crate::export::report::{Sweep, SweepRun};
 use crate::model::{Field, Kind, Unit, scale::AllSeries};
 use crate::render::{
@@ -57,10 +58,7 @@ pub(super) fn curves(all: &AllSeries) -> Vec<Block> {
         .collect();
     let mut reasons: Vec<String> = all.reasons.iter().map(|r| scrub(r).into_owned()).collect();
     if all.is_empty() {
-        reasons.push(
-            "no run gives a rate at two numbers of threads, processes, tasks, clients or instances"
-                .to_owned(),
-        );
+        reasons.push(NO_CURVE.to_owned());
     }
     if !reasons.is_empty() {
         blocks.push(Block::Lines(reasons));
