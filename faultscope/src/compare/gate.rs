@@ -58,7 +58,7 @@ const SIGNALS: [&str; 5] = [
 ];
 
 /// Share of the events that may be lost.
-const MAX_LOSS: f64 = 0.001;
+pub const MAX_LOSS: f64 = 0.001;
 
 /// Ratio of page state beyond which the sides did other work.
 const MAX_PAGES: f64 = 2.0;

@@ -9,8 +9,9 @@ use super::measure::{Ended, measure};
 use super::plan::{Options, Room, Style, jobs, obstacle};
 use super::point::Point;
 use super::{Column, Job, default_directory, table};
-use crate::commands::record::identity;
-use crate::error::Failure;
+use crate::commands::record::{Lost, identity};
+use crate::compare::gate::MAX_LOSS;
+use crate::error::{Exit, Failure};
 use crate::host::{clock, system::SystemReader};
 use crate::load::allowed;
 use crate::name::scrub;
@@ -102,10 +103,28 @@ pub(super) fn sweep(
                 rest.left = jobs.len() - at - 1;
                 break;
             }
-            ended => ended?,
+            Err(error) => {
+                // One that holds anything stays.
+                std::fs::remove_dir(&directory).ok();
+                if !options.is_bare && Exit::of(&error) == Exit::Refused {
+                    // Nobody reads it if it is closed.
+                    drop(writeln!(
+                        err,
+                        "faultscope: with --bare the bench runs without probes and needs no right"
+                    ));
+                }
+                return Err(error);
+            }
+            Ok(ended) => ended,
         };
         match ended {
-            Ended::Made(point, reasons) => {
+            Ended::Made(point, mut reasons, lost) => {
+                match lost.map(weigh) {
+                    // Nobody reads it if it is closed.
+                    Some(Ok(little)) => drop(writeln!(err, "faultscope: {title}: {little}")),
+                    Some(Err(reason)) => reasons.push(reason),
+                    None => {}
+                }
                 for reason in reasons {
                     tell(err, &mut rest.incomplete, format!("{title}: {reason}"));
                 }
@@ -267,6 +286,20 @@ fn said(points: &[Point]) -> Vec<String> {
     notes.into_iter().map(line).collect()
 }
 
+/// Whether a loss is too little to spoil a point, or why it does.
+///
+/// Losses are of the whole machine, so that one event of somebody else's must not.
+fn weigh(lost: Lost) -> Result<String, String> {
+    if lost.share > MAX_LOSS {
+        return Err(lost.text);
+    }
+    Ok(format!(
+        "{}; not more than {:.1} % of the faults and waits, so the point counts as whole",
+        lost.text,
+        100.0 * MAX_LOSS
+    ))
+}
+
 /// Says something on `err` and keeps it; nobody reads it if it is closed.
 fn tell(err: &mut dyn Write, kept: &mut Vec<String>, text: String) {
     writeln!(err, "faultscope: {text}").ok();
@@ -274,7 +307,9 @@ fn tell(err: &mut dyn Write, kept: &mut Vec<String>, text: String) {
 }
 
 fn sum_up(directory: &Path, points: &[Point], rest: &Rest, err: &mut dyn Write) {
-    let mut parts = vec![format!("{} points made", points.len())];
+    let made = points.len();
+    let plural = if made == 1 { "" } else { "s" };
+    let mut parts = vec![format!("{made} point{plural} made")];
     for (n, what) in [
         (rest.skipped.len(), "skipped"),
         (rest.failed.len(), "failed"),
@@ -316,5 +351,24 @@ impl Swept {
     /// Whether a signal ended it.
     pub(super) const fn is_stopped(&self) -> bool {
         self.rest.stopped.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_of_one_event_in_a_thousand_spoils_no_point() {
+        let lost = |share| Lost {
+            text: "2 lost (a_full)".to_owned(),
+            share,
+        };
+        let little = weigh(lost(0.001)).expect("too little");
+        assert!(
+            little.starts_with("2 lost (a_full); not more than 0.1 %"),
+            "{little}"
+        );
+        assert_eq!(weigh(lost(0.0011)), Err("2 lost (a_full)".to_owned()));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -27,10 +28,21 @@ use crate::workload::{Metric, results, settle_work};
 pub(in crate::commands) struct Outcome {
     /// Status to end with.
     pub(in crate::commands) status: u8,
-    /// Why the recording is not whole.
+    /// Why the recording is not whole, losses apart.
     pub(in crate::commands) reasons: Vec<String>,
+    /// What was lost, if anything was.
+    pub(in crate::commands) lost: Option<Lost>,
     /// The user stopped it.
     pub(in crate::commands) is_stopped: bool,
+}
+
+/// Events that were lost.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::commands) struct Lost {
+    /// How many of which kind, a sentence.
+    pub(in crate::commands) text: String,
+    /// The largest loss as a share of the events of the machine, 0 to 1: faults and contended waits.
+    pub(in crate::commands) share: f64,
 }
 
 /// Makes one run.
@@ -72,6 +84,7 @@ pub(in crate::commands) fn run(
         session: Some(session),
         writer: Some(writer),
         seen: Progress::default(),
+        waits: 0,
         lost: Vec::new(),
         own: BTreeSet::new(),
         start_ns: description.start_mono_ns,
@@ -149,6 +162,7 @@ fn not_started(error: anyhow::Error) -> anyhow::Result<Outcome> {
     Ok(Outcome {
         status: spawn.status(),
         reasons: vec![format!("{}; nothing was recorded", message(&error))],
+        lost: None,
         is_stopped: true,
     })
 }
@@ -199,6 +213,24 @@ struct Stop {
     is_stopped: bool,
 }
 
+/// What was lost, beside so many events that were counted.
+fn lost(kinds: &[(Arc<str>, u64)], events: u64) -> Option<Lost> {
+    let most = kinds.iter().map(|(_, n)| *n).max()?;
+    let told: Vec<String> = kinds
+        .iter()
+        .map(|(id, n)| format!("{n} lost ({id})"))
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let share = most as f64 / events.saturating_add(most).max(1) as f64;
+    Some(Lost {
+        text: format!(
+            "events were lost, and the recording says so: {}",
+            told.join("; ")
+        ),
+        share,
+    })
+}
+
 /// A file being written, until it breaks off.
 struct Recording {
     session: Option<Session>,
@@ -206,7 +238,10 @@ struct Recording {
     /// Programs named by the user that are missing.
     named: Vec<String>,
     seen: Progress,
-    lost: Vec<String>,
+    /// Contended waits.
+    waits: u64,
+    /// Kinds of loss that are not 0, and how many.
+    lost: Vec<(Arc<str>, u64)>,
     /// Processes of the workload.
     own: BTreeSet<u32>,
     start_ns: u64,
@@ -326,13 +361,15 @@ impl Recording {
         let losses = session.context().losses.clone();
         let delta = &interval.delta;
         self.seen.elapsed_ns = delta.t_mono_ns.saturating_sub(self.start_ns);
-        self.seen.faults += delta.total().faults();
+        let total = delta.total();
+        self.seen.faults += total.faults();
+        self.waits += total.waits();
         self.seen.lost = delta.losses.iter().map(|l| l.total).sum();
         self.lost = losses
             .iter()
             .zip(&delta.losses)
             .filter(|(_, loss)| loss.total > 0)
-            .map(|(kind, loss)| format!("{} lost ({})", loss.total, kind.id))
+            .map(|(kind, loss)| (Arc::clone(&kind.id), loss.total))
             .collect();
         let own = delta.processes.iter().filter(|(_, p)| p.is_workload);
         self.own.extend(own.map(|(id, _)| id.tgid));
@@ -361,12 +398,7 @@ impl Recording {
                 .push("the recording broke off; what was recorded before is in the file".into());
         }
         outcome.reasons.append(&mut self.named);
-        if !self.lost.is_empty() {
-            outcome.reasons.push(format!(
-                "events were lost, and the recording says so: {}",
-                self.lost.join("; ")
-            ));
-        }
+        outcome.lost = lost(&self.lost, self.seen.faults + self.waits);
     }
 
     /// Names other tasks that were busy.
@@ -439,5 +471,21 @@ impl Recording {
             // If this cannot be written either, the file says that it was cut short, which is as true.
             writer.finish(&end).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_told_with_its_share_of_the_events() {
+        assert_eq!(lost(&[], 100), None);
+        let kinds: [(Arc<str>, u64); 2] = [("a_full".into(), 1), ("b_full".into(), 3)];
+        let told = lost(&kinds, 997).expect("two kinds");
+        assert!(told.text.ends_with("1 lost (a_full); 3 lost (b_full)"));
+        assert!((told.share - 0.003).abs() < 1e-12, "{}", told.share);
+        let all = lost(&kinds, 0).expect("nothing was counted");
+        assert!((all.share - 1.0).abs() < 1e-12, "{}", all.share);
     }
 }
