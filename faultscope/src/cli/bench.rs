@@ -14,7 +14,7 @@ Exit status:
   1    A point failed, or an error, named on standard error; other points were made.
   2    The command line is wrong.
   3    CAP_BPF, CAP_PERFMON or the kernel's BTF is missing; nothing was run. --bare needs none of them.
-  4    Every point was made, but events were lost or a recording is not whole.
+  4    Every point was made, but more than 0.1 % of events were lost or a recording is not whole.
   5    Points were skipped that cannot be run here; the others were made.
   130  Ctrl-C, or 128 and the number of another signal: the points made before it are kept and shown.";
 
@@ -42,9 +42,9 @@ pub struct BenchArgs {
     /// Makes every point so many times, from 1 to 1000; the points take turns.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub reps: u32,
-    /// Sets the memory of a point, of all its threads together: a number with K, M, G or T.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub size: Option<u64>,
+    /// Sets the memory of a point, of all its threads together: a number with K, M, G or T; several are further points.
+    #[arg(long = "size", value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_size)]
+    pub sizes: Vec<u64>,
     /// Does the work of a point so many times over, from 1 to 1000000; in the column Rep.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rounds: Option<u32>,
@@ -108,12 +108,14 @@ impl BenchArgs {
                 }
                 let all = bench::BENCHES.iter().map(|bench| {
                     let short = &bench.short;
-                    let options = Self {
+                    let mut options = Self {
                         cases: short.cases.iter().map(|case| (*case).to_owned()).collect(),
-                        size: self.size.or(Some(short.bytes)),
                         rounds: self.rounds.or(Some(short.rounds)),
                         ..self.clone()
                     };
+                    if options.sizes.is_empty() {
+                        options.sizes.push(short.bytes);
+                    }
                     options.options(bench)
                 });
                 all.collect::<Result<_, _>>().map(BenchRequest::Suite)
@@ -135,7 +137,7 @@ impl BenchArgs {
             cases,
             threads: self.threads,
             processes: self.processes,
-            bytes: self.size,
+            sizes: self.sizes,
             rounds: self.rounds,
             repetitions: self.reps,
             output: self.output,
@@ -193,6 +195,7 @@ impl BenchLoadArgs {
             members: self.threads.or(self.processes).unwrap_or(1),
             are_processes: self.processes.is_some(),
             bytes: self.size,
+            has_sizes: false,
             rounds: self.rounds,
             repetition: 1,
             is_pinned: !self.no_pin,

@@ -21,6 +21,8 @@ pub struct Job {
     pub are_processes: bool,
     /// Memory of all members together, bytes.
     pub bytes: u64,
+    /// The sweep has several sizes, so that the size tells its series apart.
+    pub has_sizes: bool,
     /// Times the work is done within the point.
     pub rounds: u32,
     /// Which repetition of the point this is, from 1.
@@ -103,11 +105,17 @@ impl Job {
         }
     }
 
-    /// The case, and that members are processes: what a series of points has in common.
+    /// The case, that members are processes, and the size if the sweep has several: what a series of points has in
+    /// common.
     #[must_use]
     pub fn series(&self) -> String {
         let kind = if self.are_processes { "/proc" } else { "" };
-        format!("{}{kind}", self.case.name)
+        let size = if self.has_sizes {
+            format!("/{}m", mib(self.bytes))
+        } else {
+            String::new()
+        };
+        format!("{}{kind}{size}", self.case.name)
     }
 
     /// The point in a message: `anon, 2 threads, 64.0MiB`.

@@ -260,6 +260,7 @@ fn summary(points: &[Point]) -> Vec<String> {
         let second = points.iter().find(|p| {
             p.job.case.name == name
                 && p.job.members == first.job.members
+                && p.job.bytes == first.job.bytes
                 && p.job.repetition == first.job.repetition
         });
         let Some((dropped, freed)) =

@@ -17,8 +17,8 @@ pub struct Options {
     pub threads: Vec<usize>,
     /// Numbers of processes.
     pub processes: Vec<usize>,
-    /// Memory of all members together, bytes; the bench's own if not given.
-    pub bytes: Option<u64>,
+    /// Memory of all members together, bytes, of points each; empty for the bench's own.
+    pub sizes: Vec<u64>,
     /// Times the work is done within a point; the bench's own if not given.
     pub rounds: Option<u32>,
     /// Times each point is made.
@@ -70,20 +70,30 @@ pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
     if counts.is_empty() {
         counts = powers_up_to(cpus).into_iter().map(|n| (n, false)).collect();
     }
+    let mut sizes = options.sizes.clone();
+    if sizes.is_empty() {
+        sizes.push(bench.bytes);
+    }
     // What is named twice is one point, of one file; --reps makes several.
-    let (mut names, mut seen) = (HashSet::new(), HashSet::new());
+    let (mut names, mut known, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
     cases.retain(|case| names.insert(case.name));
+    sizes.retain(|bytes| known.insert(*bytes));
     counts.retain(|count| seen.insert(*count));
+    let places: Vec<(&'static Case, u64)> = cases
+        .iter()
+        .flat_map(|case| sizes.iter().map(move |bytes| (*case, *bytes)))
+        .collect();
     let mut jobs = Vec::new();
     for repetition in 1..=options.repetitions {
-        for case in &cases {
+        for (case, bytes) in &places {
             for (members, are_processes) in &counts {
                 jobs.push(Job {
                     bench,
                     case,
                     members: *members,
                     are_processes: *are_processes,
-                    bytes: options.bytes.unwrap_or(bench.bytes),
+                    bytes: *bytes,
+                    has_sizes: sizes.len() > 1,
                     rounds: options.rounds.unwrap_or(bench.rounds),
                     repetition,
                     is_pinned: options.is_pinned,

@@ -9,7 +9,7 @@ fn options() -> Options {
         cases: Vec::new(),
         threads: Vec::new(),
         processes: Vec::new(),
-        bytes: Some(64 << 20),
+        sizes: vec![64 << 20],
         rounds: Some(2),
         repetitions: 1,
         output: None,
@@ -90,6 +90,27 @@ fn repetitions_go_round_all_points() {
     assert_eq!(jobs[1].title(), "anon, 2 threads, 64.0MiB");
     assert_eq!(jobs[0].title(), "anon, 1 thread, 64.0MiB");
     assert_eq!(jobs[2].title(), "anon, 2 processes, 64.0MiB");
+}
+
+#[test]
+fn each_size_is_a_series_of_its_own() {
+    let sweep = Options {
+        threads: vec![1, 2],
+        sizes: vec![64 << 20, 1 << 30, 64 << 20],
+        ..options()
+    };
+    let jobs = jobs(&sweep, 8);
+    let named: Vec<(String, String)> = jobs.iter().map(|j| (j.series(), j.file_name())).collect();
+    let expected = [
+        ("anon/64m", "fault-anon-1t-64m-1.fsc"),
+        ("anon/64m", "fault-anon-2t-64m-1.fsc"),
+        ("anon/1024m", "fault-anon-1t-1024m-1.fsc"),
+        ("anon/1024m", "fault-anon-2t-1024m-1.fsc"),
+    ];
+    assert_eq!(
+        named,
+        expected.map(|(series, file)| (series.to_owned(), file.to_owned()))
+    );
 }
 
 #[test]

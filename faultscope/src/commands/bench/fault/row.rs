@@ -158,6 +158,7 @@ mod tests {
             members,
             are_processes: false,
             bytes: 2 << 30,
+            has_sizes: false,
             rounds: 3,
             repetition: 1,
             is_pinned: true,
