@@ -415,7 +415,36 @@ fn what_cannot_be_run_is_skipped_and_the_others_are_made() {
         said.contains("skipped: bench madvise is about one address space"),
         "{said}"
     );
-    assert!(said.contains("1 points made, 1 skipped"), "{said}");
+    assert!(said.contains("1 point made, 1 skipped"), "{said}");
+}
+
+/// Who may make no cgroup misses the points of memory pressure, with the reason, and gets the others.
+#[test]
+fn without_a_right_to_make_cgroups_pressure_is_skipped() {
+    use std::os::unix::process::CommandExt as _;
+    /// Nobody.
+    const USER: u32 = 65534;
+    let directory = Directory::new("bench-no-cgroup");
+    std::os::unix::fs::chown(&directory.0, Some(USER), Some(USER)).expect("may be given away");
+    let output = Command::new(env!("CARGO_BIN_EXE_faultscope"))
+        .args(["bench", "madvise", "--bare", "--case", "none-press,none"])
+        .args(["--threads", "1", "--size", "1M", "--rounds", "1", "-o"])
+        .arg(directory.file("runs"))
+        .uid(USER)
+        .gid(USER)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs");
+    print!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(SKIPPED));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("none-press, 1 thread, 1.00MiB: skipped: a memory cgroup cannot be made in")
+            && said.contains("Permission denied")
+            && said.contains("run as root"),
+        "{said}"
+    );
+    assert!(said.contains("1 point made, 1 skipped"), "{said}");
 }
 
 /// All benches, short, with one summary.

@@ -11,8 +11,8 @@ use faultscope::sample::delta::{
 };
 
 use crate::support::{
-    Child, Link, PAGE, Pages, Role, demand, demand_exactly, demand_near, feature, has_vma_locks,
-    loss, object, own_faults, print_losses, session, skip, tick, watch,
+    Child, Link, PAGE, Pages, Role, Setting, demand, demand_exactly, demand_near, feature,
+    has_vma_locks, loss, object, own_faults, print_losses, session, skip, tick, watch,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
@@ -577,33 +577,6 @@ fn huge_pages_are_told() {
     demand_near("pages they mapped", thp.pages, made * 512, 1024);
     feature("huge pages told among faults", Ok(()));
     child.finish();
-}
-
-/// A setting of the kernel, put back when dropped.
-struct Setting {
-    path: &'static str,
-    before: String,
-}
-
-impl Setting {
-    /// `None` where the kernel has no such setting.
-    fn set(path: &'static str, value: &str) -> Option<Self> {
-        let before = std::fs::read_to_string(path).ok()?;
-        // A choice shows all values, the one in force in brackets.
-        let before = before
-            .split_once('[')
-            .and_then(|(_, rest)| rest.split_once(']'))
-            .map_or(before.trim(), |(chosen, _)| chosen)
-            .to_owned();
-        std::fs::write(path, value).ok()?;
-        Some(Self { path, before })
-    }
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        drop(std::fs::write(self.path, &self.before));
-    }
 }
 
 /// A folio of 16 pages is one fault and 16 pages, and no huge page.

@@ -577,3 +577,31 @@ impl Drop for Cgroup {
         println!("  cgroup {} stays", self.path.display());
     }
 }
+
+/// A setting of the kernel, put back when dropped.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    path: &'static str,
+    before: String,
+}
+
+impl Setting {
+    /// `None` where the kernel has no such setting, or it may not be changed.
+    pub(crate) fn set(path: &'static str, value: &str) -> Option<Self> {
+        let before = std::fs::read_to_string(path).ok()?;
+        // A choice shows all values, the one in force in brackets.
+        let before = before
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map_or(before.trim(), |(chosen, _)| chosen)
+            .to_owned();
+        std::fs::write(path, value).ok()?;
+        Some(Self { path, before })
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        drop(std::fs::write(self.path, &self.before));
+    }
+}

@@ -40,6 +40,16 @@ const SKIPS: &[Skip] = &[
         reason: "transparent huge pages are not built with PREEMPT_RT",
     },
     Skip {
+        test: "bench::huge_pages_fault_once_each",
+        kernels: &[Flavour::V6_12Rt],
+        reason: "transparent huge pages are not built with PREEMPT_RT",
+    },
+    Skip {
+        test: "bench::folios_of_64_kib_fault_once_each",
+        kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
+        reason: "large anonymous folios came with 6.8, and need transparent huge pages",
+    },
+    Skip {
         test: "sharing::one_faulting_thread_shares_nothing",
         kernels: &Flavour::ALL,
         reason: EMULATED,

@@ -1,5 +1,6 @@
 //! `bench fault`: the page-fault test of 2004 on today's kernel.
 
+mod folios;
 mod predict;
 mod row;
 
@@ -7,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::param::page_size;
 
+use self::folios::Wanted;
 use self::predict::Predicted;
 use self::row::{COUNTS, LIVE, SCALING, pft_row};
 use super::columns;
 use super::table::Section;
 use super::{Bench, Case, Job, Pft, Short, Stop, Work};
 use crate::host::HostFacts;
-use crate::host::kernel::KernelFacts;
 use crate::load::{Access, Backing, FaultIn, Faulted, Faults, Huge, State};
 use crate::plan::Set;
 use crate::workload::Direction;
@@ -61,17 +62,6 @@ struct Spec {
     huge: Wanted,
     fault_in: FaultIn,
     state: State,
-}
-
-/// Folios that a case is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    /// Base pages.
-    Base,
-    /// Huge pages.
-    Huge,
-    /// Folios of a size between, KiB.
-    Size(u64),
 }
 
 /// Base pages of anonymous memory, written: what other cases differ from.
@@ -253,7 +243,7 @@ static CASES: &[Case] = &[
 impl Work for Spec {
     fn run(&self, job: &Job) -> Result<BenchResult, Stop> {
         let kernel = HostFacts::read(Path::new("/")).kernel;
-        if let Some(reason) = self.obstacle(&kernel) {
+        if let Some(reason) = self.huge.obstacle(&kernel) {
             return Err(Stop::Skip(reason));
         }
         let load = Faults {
@@ -273,53 +263,16 @@ impl Work for Spec {
             directory: job.directory.clone().unwrap_or_else(|| PathBuf::from(".")),
         };
         let done = load.run().map_err(|error| self.refused(error))?;
-        Ok(self.result(job, &load, &done))
+        let mut result = self.result(job, &load, &done);
+        let pages = format!("pages of {} bytes", page_size());
+        result
+            .notes
+            .push(format!("{pages}; {}", self.huge.stated(&kernel)));
+        Ok(result)
     }
 }
 
 impl Spec {
-    /// Why this kernel, as it is set, cannot run the case.
-    fn obstacle(&self, kernel: &KernelFacts) -> Option<String> {
-        if self.huge == Wanted::Base {
-            return None;
-        }
-        let unchanged = "bench changes no setting";
-        let Some(global) = kernel.thp.value() else {
-            let reason = kernel.thp.reason().unwrap_or_default();
-            return Some(format!("no transparent huge pages: {reason}"));
-        };
-        let huge_kib = 2048;
-        let size_kib = match self.huge {
-            Wanted::Size(kib) => kib,
-            _ => huge_kib,
-        };
-        let directory = "/sys/kernel/mm/transparent_hugepage";
-        let size = kernel.thp_sizes.iter().find(|s| s.size_kib == size_kib);
-        let mode = match size {
-            Some(size) if size.mode != "inherit" => size.mode.as_str(),
-            Some(_) => global,
-            // Before Linux 6.8 the one setting stands for huge pages.
-            None if size_kib == huge_kib && kernel.thp_sizes.is_empty() => global,
-            None => {
-                return Some(format!(
-                    "this kernel has no folios of {size_kib} KiB: there is no {directory}/hugepages-{size_kib}kB"
-                ));
-            }
-        };
-        if mode != "never" {
-            return None;
-        }
-        let file = match size {
-            Some(size) if size.mode != "inherit" => {
-                format!("{directory}/hugepages-{size_kib}kB/enabled")
-            }
-            _ => format!("{directory}/enabled"),
-        };
-        Some(format!(
-            "folios of {size_kib} KiB are switched off, and {unchanged}: write \"madvise\" into {file} to have them"
-        ))
-    }
-
     /// An error of the load, or why the case cannot be run here.
     fn refused(&self, error: std::io::Error) -> Stop {
         let is_file = matches!(self.backing, Backing::PrivateFile | Backing::SharedFile);

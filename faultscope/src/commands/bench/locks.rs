@@ -156,6 +156,12 @@ pub(super) fn join(job: &Job) -> Result<(), Stop> {
     match &job.cgroup {
         None => Ok(()),
         Some(path) => MemoryLimit::join(path).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::PermissionDenied {
+                // In version 2 it takes a right on the cgroup that both are in.
+                return Stop::Skip(format!(
+                    "this process may not enter its memory cgroup: {error}; run as root"
+                ));
+            }
             Stop::Failed(anyhow::Error::new(error).context("entering the memory cgroup"))
         }),
     }

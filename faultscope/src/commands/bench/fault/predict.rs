@@ -2,7 +2,8 @@
 
 use rustix::param::page_size;
 
-use super::{Spec, Wanted};
+use super::Spec;
+use super::folios::Wanted;
 use crate::load::{AROUND, Access, Backing, Faulted, Faults, file_system, huge_page_bytes};
 
 impl Spec {
