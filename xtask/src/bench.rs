@@ -2,6 +2,7 @@
 //!
 //! Programs and sets are measured by the product itself (`doctor --cost --json`), `top` from outside, in `/proc`.
 
+mod compare;
 pub(crate) mod overhead;
 mod report;
 pub(crate) mod touch;
@@ -77,6 +78,8 @@ pub(crate) fn bench(root: &Path) -> Result<()> {
     println!("measuring top with {SLEEPERS} processes for {TICKS} seconds");
     print!("{}", top(&binary)?);
     print!("{}", report::report(&binary)?);
+    println!("measuring compare: makes 200 recordings");
+    print!("{}", compare::compare(root)?);
     Ok(())
 }
 

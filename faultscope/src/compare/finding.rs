@@ -4,11 +4,12 @@ use super::budget::Budget;
 use super::gate::Comparability;
 use super::headline::{ELAPSED, Role, Row};
 use super::locks::Locks;
-use super::observed::Observed;
+use super::observed::{GivenBack, Kernel, Observed, real};
 use super::quantile::{Durations, Quantile};
 use super::stats::{Direction, Presence, Verdict, median};
-use super::sweep::{AtThreads, Sweep, threads};
-use crate::units::format_ns;
+use super::sweep::{AtThreads, Sweep};
+use crate::units::{format_bytes, format_ns};
+use crate::workload::Format;
 
 /// A rule that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,16 @@ const QUARTER: f64 = 25.0;
 /// Values that the quantiles below the tails need.
 const FEW_TAIL: u64 = 100;
 
+/// Faults on memory given back in a run below which their ratio is chance.
+const FEWEST_REFAULTS: f64 = 64.0;
+
+/// Ratio of them from which on it is told.
+const REFAULTS_MOVED: f64 = 1.2;
+
+/// Clock samples in page clearing of all runs of a side below which no time is told: their error is a fifth and less
+/// from here on.
+const FEWEST_SAMPLES: u64 = 100;
+
 /// All that rules look at.
 pub(super) struct Look<'a> {
     pub(super) sides: [&'a [Observed]; 2],
@@ -50,6 +61,7 @@ pub(super) fn findings(look: &Look<'_>) -> Vec<Finding> {
     add("idle", idle(look));
     add("locks_against_throughput", against(look));
     add("locks_do_not_explain", explained(look));
+    add("given_back", given_back(look));
     add("contention_not_cost", contention(look));
     add("number_of_faults", faults(look));
     add("crossover", crossover(look));
@@ -135,7 +147,15 @@ fn against(look: &Look<'_>) -> Option<String> {
         (Some(Verdict::Improved), Some(Verdict::Regressed))
             | (Some(Verdict::Regressed), Some(Verdict::Improved))
     );
-    opposite.then(|| {
+    // Fewer faults, each with more wait, may be less wait in all.
+    let faults = look
+        .rows
+        .iter()
+        .find(|r| r.id == "faults")
+        .and_then(percent);
+    let total = |each: f64| (1.0 + each / 100.0) * (1.0 + faults.unwrap_or(0.0) / 100.0) - 1.0;
+    let is_shared = percent(lock).is_none_or(|each| each * total(each) > 0.0);
+    (opposite && is_shared).then(|| {
         format!(
             "LOCKS AND {} DISAGREE: lock wait per fault {}, {} {}; judge the patch by the latter",
             primary.title.to_ascii_uppercase(),
@@ -180,8 +200,8 @@ fn explained(look: &Look<'_>) -> Option<String> {
             })?;
             let kernel = run.kernel.as_ref()?;
             let wait: u64 = kernel.classes.as_ref()?.values().map(|w| w.wait_ns).sum();
-            times.push(threads * super::observed::real(run.elapsed_ns()?) / work);
-            waits.push(super::observed::real(wait) / work);
+            times.push(threads * real(run.elapsed_ns()?) / work);
+            waits.push(real(wait) / work);
         }
         Some((median(&times)?, median(&waits)?))
     };
@@ -195,6 +215,98 @@ fn explained(look: &Look<'_>) -> Option<String> {
             format_ns(after.0),
             format_ns(before.0),
             100.0 * share.max(0.0)
+        )
+    })
+}
+
+/// Memory given back by madvise is faulted in again more, or less, often; and what clearing it took.
+fn given_back(look: &Look<'_>) -> Option<String> {
+    let runs = look.sides.map(|side| -> Option<Vec<&Kernel>> {
+        let kernels: Option<Vec<&Kernel>> = side.iter().map(|o| o.kernel.as_ref()).collect();
+        kernels.filter(|all| all.iter().all(|k| k.given_back.is_some()))
+    });
+    let [Some(before), Some(after)] = runs else {
+        return None;
+    };
+    let typical = |side: &[&Kernel], of: fn(GivenBack) -> u64| -> Option<f64> {
+        let values = side.iter().filter_map(|k| k.given_back);
+        median(&values.map(|given| real(of(given))).collect::<Vec<_>>())
+    };
+    let refaults = [
+        typical(&before, |g| g.refaults)?,
+        typical(&after, |g| g.refaults)?,
+    ];
+    let bytes = [
+        typical(&before, |g| g.bytes)?,
+        typical(&after, |g| g.bytes)?,
+    ];
+    let (low, high) = (refaults[0].min(refaults[1]), refaults[0].max(refaults[1]));
+    if high < FEWEST_REFAULTS || high < REFAULTS_MOVED * low {
+        return None;
+    }
+    let is_bound = before
+        .iter()
+        .chain(&after)
+        .any(|k| k.given_back.is_some_and(|g| g.lost_bytes > 0));
+    let mut text = format!(
+        "memory given back ({} -> {} a run) was faulted in again {}{:.0} -> {:.0} times a run",
+        format_bytes(bytes[0]),
+        format_bytes(bytes[1]),
+        if is_bound { "at least " } else { "" },
+        refaults[0],
+        refaults[1],
+    );
+    if low > 0.0 {
+        text.push_str(&format!(" ({:.1} to 1)", high / low));
+    }
+    if let [Some(from), Some(to)] = look.sides.map(zeroed) {
+        text.push_str(&format!(
+            ", of the pages used again {from:.0} -> {to:.0} came back zeroed"
+        ));
+    }
+    if let Some(clearing) = clearing([&before, &after]) {
+        text.push_str(&clearing);
+    }
+    let is_fewer = refaults[1] < refaults[0];
+    let verdict = primary(look).and_then(|row| row.verdict);
+    let explains = match (verdict, is_fewer) {
+        (Some(Verdict::Improved), true) => "the gain is faults and zeroing that are not done",
+        (Some(Verdict::Regressed), false) => "the loss is faults and zeroing that are done again",
+        _ => return Some(text),
+    };
+    Some(format!("{text}: {explains}"))
+}
+
+/// Pages that a run of `bench madvise` found zeroed; `None` of other workloads.
+fn zeroed(side: &[Observed]) -> Option<f64> {
+    let of_run = |o: &Observed| {
+        let mut metrics = o.metrics.iter();
+        let found = metrics.find(|m| m.name == "zeroed" && m.format == Format::Bench.id());
+        found.map(|m| m.value)
+    };
+    let values: Option<Vec<f64>> = side.iter().map(of_run).collect();
+    median(&values?)
+}
+
+/// CPU time of page clearing a run, before and after; `None` where the clock was not sampled, or hardly struck in it.
+fn clearing(sides: [&[&Kernel]; 2]) -> Option<String> {
+    let sums = sides.map(|side| {
+        let all: Option<Vec<(u64, u64)>> = side.iter().map(|k| k.clearing).collect();
+        all.map(|all| {
+            let runs = real(all.len() as u64);
+            let ns: u64 = all.iter().map(|(ns, _)| ns).sum();
+            let samples: u64 = all.iter().map(|(_, samples)| samples).sum();
+            (real(ns) / runs, samples)
+        })
+    });
+    let [Some((before, n)), Some((after, m))] = sums else {
+        return None;
+    };
+    (n.max(m) >= FEWEST_SAMPLES).then(|| {
+        format!(
+            ", and clearing pages took {} -> {} of CPU time a run",
+            format_ns(before),
+            format_ns(after)
         )
     })
 }
@@ -224,16 +336,8 @@ fn faults(look: &Look<'_>) -> Option<String> {
     let faults = look.rows.iter().find(|r| r.id == "faults")?;
     let moved = percent(faults)?;
     let locks = look.locks?;
-    let totals = |i: usize| -> f64 {
-        locks
-            .rows
-            .iter()
-            .map(|r| super::observed::real(r.waits[i].0))
-            .sum()
-    };
-    let runs = look
-        .sides
-        .map(|side| super::observed::real(side.len() as u64));
+    let totals = |i: usize| -> f64 { locks.rows.iter().map(|r| real(r.waits[i].0)).sum() };
+    let runs = look.sides.map(|side| real(side.len() as u64));
     let (before, after) = (totals(0) / runs[0], totals(1) / runs[1]);
     let rates = look.rows.iter().find(|r| r.id == "lock_waits_per_mfault")?;
     let normalised = percent(rates)?;
@@ -351,27 +455,4 @@ fn budget(look: &Look<'_>) -> Option<String> {
             format_ns(largest.change().abs())
         )
     })
-}
-
-/// The number of threads that every run of a side was made with, if each had one and they differ.
-pub(super) fn mixed_threads(side: &[Observed]) -> bool {
-    let of_run = |o: &Observed| {
-        let mut all: Vec<u32> = o
-            .metrics
-            .iter()
-            .filter_map(|m| {
-                threads(
-                    &m.configuration()
-                        .map(|(k, v)| format!("{k} {v}"))
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                )
-            })
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        (all.len() == 1).then(|| all[0])
-    };
-    let counts: Option<Vec<u32>> = side.iter().map(of_run).collect();
-    counts.is_some_and(|c| c.iter().any(|n| *n != c[0]))
 }

@@ -3,9 +3,12 @@
 //! A pure decision over what the runs say of themselves. What is not known on either side is a flag, never an
 //! agreement.
 
+mod command;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::observed::{Kernel, Observed, real};
+use super::configuration::COMMAND;
+use super::observed::{Kernel, Observed};
 use super::stats::median;
 use crate::units::format_si;
 
@@ -27,7 +30,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
     ("thp", &["thp", "pages"]),
     ("mglru", &["mglru"]),
     ("swap", &["swap"]),
-    ("command", &["command"]),
+    (COMMAND, &[COMMAND]),
     ("probes", &["probes"]),
     ("loss", &["loss"]),
     ("complete", &["complete"]),
@@ -130,7 +133,7 @@ pub fn examine(before: &[Observed], after: &[Observed], vary: &[String]) -> Comp
     let mut all = Vec::new();
     let hosts = hosts(before, after, &mut all);
     facts(before, after, &mut all);
-    command(before, after, &mut all);
+    command::command(before, after, &mut all);
     probes(before, after, &mut all);
     whole(before, after, &mut all);
     pages(before, after, &mut all);
@@ -283,47 +286,6 @@ fn joined(values: &BTreeSet<String>) -> String {
     values.iter().cloned().collect::<Vec<_>>().join(" or ")
 }
 
-/// The command without the number of its repetitions.
-fn command(before: &[Observed], after: &[Observed], all: &mut Vec<Difference>) {
-    let commands = |side: &[Observed]| -> BTreeSet<String> {
-        let argv = |o: &Observed| o.run.workload.as_ref().map(|w| w.argv.join(" "));
-        side.iter()
-            .filter_map(argv)
-            .filter(|c| !c.is_empty())
-            .collect()
-    };
-    let (from, to) = (commands(before), commands(after));
-    if from != to || from.len() > 1 {
-        all.push(Difference::new("command", joined(&from), joined(&to), true));
-    }
-    let formats = |side: &[Observed]| -> BTreeSet<String> {
-        side.iter()
-            .flat_map(|o| o.metrics.iter().map(|m| m.format.clone()))
-            .collect()
-    };
-    let (from, to) = (formats(before), formats(after));
-    if from != to && !from.is_empty() && !to.is_empty() {
-        all.push(Difference::new("results", joined(&from), joined(&to), true));
-    }
-    let repetitions = |side: &[Observed]| -> BTreeSet<String> {
-        let keys = side
-            .iter()
-            .flat_map(|o| o.metrics.iter().flat_map(|m| &m.keys));
-        keys.filter(|(key, _)| key == crate::workload::REPETITIONS)
-            .map(|(_, v)| v.clone())
-            .collect()
-    };
-    let (from, to) = (repetitions(before), repetitions(after));
-    if from != to {
-        all.push(Difference::new(
-            "repetitions",
-            joined(&from),
-            joined(&to),
-            false,
-        ));
-    }
-}
-
 /// Signals by whether they were measured, and how.
 fn probes(before: &[Observed], after: &[Observed], all: &mut Vec<Difference>) {
     let told = |side: &[Observed], signal: &str| -> BTreeSet<String> {
@@ -406,20 +368,13 @@ fn whole(before: &[Observed], after: &[Observed], all: &mut Vec<Difference>) {
     }
 }
 
-/// The largest loss of a side as a share of the events of its run.
+/// The largest loss of a side as a share of the events of its table.
 fn worst_loss(side: &[Observed]) -> Option<(f64, String)> {
     let losses = side
         .iter()
         .filter_map(|o| o.kernel.as_ref())
-        .flat_map(|kernel| {
-            kernel.losses.iter().map(|(id, n)| {
-                let share = real(*n) / real(kernel.events.saturating_add(*n).max(1));
-                (
-                    share,
-                    format!("{n} lost of {} ({id})", format_si(real(kernel.events))),
-                )
-            })
-        });
+        .flat_map(|kernel| &kernel.losses)
+        .map(|loss| (loss.share(), loss.text()));
     losses.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 

@@ -7,11 +7,13 @@ pub mod align;
 pub mod aspect;
 pub mod budget;
 mod cell;
+pub mod configuration;
 pub mod finding;
 pub mod gate;
 pub mod headline;
 pub mod load;
 pub mod locks;
+pub mod loss;
 pub mod observed;
 pub mod quantile;
 pub mod render;
@@ -20,11 +22,12 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Failure;
 use aspect::Details;
 use budget::Budget;
+use configuration::Meant;
 use finding::{Finding, Look};
 use gate::Comparability;
 use headline::{Making, Role, Row};
@@ -119,6 +122,8 @@ pub struct Report {
     pub sides: [Vec<Observed>; 2],
     /// Whether they may be compared.
     pub comparability: Comparability,
+    /// Keys of figures that are meant to differ, and are taken off the figures above.
+    pub meant: Vec<Meant>,
     /// How the runs lie in time; `None` if that is not known.
     pub order: Option<Order>,
     /// The figures; empty if the comparison was refused.
@@ -148,14 +153,19 @@ impl Report {
     ///
     /// # Errors
     /// [`Failure::Usage`] if a side is empty, runs cannot be paired though asked for, or a gate names no metric.
-    pub fn new(sides: [Vec<Observed>; 2], options: Options) -> Result<Self, Failure> {
+    pub fn new(mut sides: [Vec<Observed>; 2], options: Options) -> Result<Self, Failure> {
         let both = [sides[0].as_slice(), sides[1].as_slice()];
         check(both)?;
         let comparability = gate::examine(both[0], both[1], &options.vary);
+        let meant = configuration::meant(both, &options.vary);
         let starts = both.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
+        for side in &mut sides {
+            configuration::take_off(side, &meant);
+        }
         let mut report = Self {
             order: stats::order(&starts[0], &starts[1]),
             comparability,
+            meant,
             rows: Vec::new(),
             kinds: Vec::new(),
             sweep: None,
@@ -201,13 +211,20 @@ impl Report {
                 gated: &gated,
             },
         );
-        if finding::mixed_threads(sides[0]) || finding::mixed_threads(sides[1]) {
+        let mixture = sides
+            .map(configuration::mixture)
+            .into_iter()
+            .find(|keys| !keys.is_empty());
+        if let Some(keys) = mixture {
             rows.retain(|row| !row.cell.is_empty());
-            self.notes.push(
-                "runs of one side differ in threads: kernel figures are not pooled over them; compare one thread count at a \
-                 time for those"
-                    .to_owned(),
-            );
+            let mut all = sides.into_iter().flatten();
+            if all.any(|run| run.kernel.is_some()) {
+                self.notes.push(format!(
+                    "runs of one side differ ({}): kernel figures are not pooled over them; compare runs of one \
+                     configuration for those",
+                    keys.join("; ")
+                ));
+            }
         } else {
             self.locks = locks::locks(
                 sides,
@@ -220,11 +237,19 @@ impl Report {
             self.budget = budget::budget(sides);
             self.kinds = kinds(sides);
         }
+        let has_primary = rows.iter().any(|row| row.role == Role::Primary);
+        let unmatched =
+            configuration::unmatched(sides, &self.options.vary).filter(|_| !has_primary);
         if rows.is_empty() {
-            return Err(Failure::Usage(
-                "the sides have no figure in common; see what each holds with \"faultscope report\"".to_owned(),
-            ));
+            let reason = unmatched
+                .unwrap_or_else(|| "see what each holds with \"faultscope report\"".to_owned());
+            return Err(Failure::Usage(format!(
+                "the sides have no figure in common: {reason}"
+            )));
         }
+        self.notes.extend(
+            unmatched.map(|reason| format!("the sides have no primary figure in common: {reason}")),
+        );
         self.sweep = sweep::sweep(&rows, sides);
         self.rows = rows;
         self.gates = self.gated()?;
@@ -328,6 +353,13 @@ impl Report {
         if is_several && let Some(warning) = self.order.and_then(Order::warning) {
             notes.push(warning.to_owned());
         }
+        notes.extend(self.meant.iter().map(|meant| {
+            let [from, to] = &meant.values;
+            format!(
+                "{} {from} -> {to} is what --vary command means: figures are matched without it",
+                meant.key
+            )
+        }));
         if self.comparability.are_hosts_unknown {
             notes.push("hosts unknown".to_owned());
         }
@@ -426,19 +458,28 @@ fn check(sides: [&[Observed]; 2]) -> Result<(), Failure> {
 fn pairs(sides: [&[Observed]; 2]) -> Result<Vec<(usize, usize)>, Failure> {
     let refuse = |reason: String| {
         Failure::Usage(format!(
-            "--paired pairs runs by round: {reason}; make them with \"record --alternate\""
+            "--paired pairs runs by round: {reason}; make them with \"record --alternate\" or \"bench --reps\""
         ))
     };
-    let rounds = |side: &[Observed]| -> Result<BTreeMap<(String, u32), usize>, Failure> {
+    // A round of a sweep has a run for each configuration.
+    let is_sweep = sides
+        .iter()
+        .any(|side| !configuration::mixture(side).is_empty());
+    let rounds = |side: &[Observed]| -> Result<BTreeMap<(String, u32, String), usize>, Failure> {
         let mut found = BTreeMap::new();
         for (i, run) in side.iter().enumerate() {
             let Some(round) = &run.run.round else {
                 return Err(refuse(format!("\"{}\" is of no round", run.file)));
             };
-            if found
-                .insert((round.series.clone(), round.number), i)
-                .is_some()
-            {
+            let cells: BTreeSet<String> = run
+                .metrics
+                .iter()
+                .filter(|_| is_sweep)
+                .map(cell::cell)
+                .collect();
+            let cells: Vec<String> = cells.into_iter().collect();
+            let place = (round.series.clone(), round.number, cells.join("; "));
+            if found.insert(place, i).is_some() {
                 return Err(refuse(format!("a side has round {} twice", round.number)));
             }
         }

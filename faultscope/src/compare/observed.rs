@@ -1,16 +1,18 @@
 //! One run, reduced to what is compared: one value for each figure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::align::Class;
 use super::aspect::{self, Aspect};
+use super::loss::{Loss, loss};
 use super::quantile;
 use crate::model::{Context, Missing, Model, Row, Table, TableId, Unit, headline::headline};
 use crate::name::scrub;
-use crate::sample::{Interval, Spinlock, histogram::Histogram, merge::Merger, run::Run};
+use crate::sample::{Delta, Interval, Spinlock, histogram::Histogram, merge::Merger, run::Run};
 use crate::store::{Error, Recording};
+use crate::symbol::FaultPart;
 use crate::workload::Metric;
 
 /// A run that takes part in a comparison.
@@ -55,10 +57,13 @@ pub struct Kernel {
     pub missing: Vec<Missing>,
     /// Which spinlock waits are seen.
     pub spinlock: Spinlock,
-    /// Losses that are not 0, by id.
-    pub losses: Vec<(String, u64)>,
-    /// Events counted: faults and contended waits.
-    pub events: u64,
+    /// Losses that are not 0.
+    pub losses: Vec<Loss>,
+    /// Memory that the command gave back by madvise; `None` where it was not followed.
+    pub given_back: Option<GivenBack>,
+    /// CPU time that faults of the whole machine spent clearing pages, ns, and the samples it is made of; `None` where
+    /// the clock was not sampled.
+    pub clearing: Option<(u64, u64)>,
     /// Share of the machine's CPU time that the hypervisor took, 0 to 1.
     pub steal_ratio: Option<f64>,
     /// Page state used: huge pages, reclaim, in the kernel's words.
@@ -78,6 +83,17 @@ pub struct Reading {
     pub unit: Unit,
     /// The value; finite.
     pub value: f64,
+}
+
+/// Memory given back by madvise in one run, whatever the advice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GivenBack {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Faults on it within the window.
+    pub refaults: u64,
+    /// Bytes that were not followed to the end of their window.
+    pub lost_bytes: u64,
 }
 
 /// Contended waits of a class in one run.
@@ -202,7 +218,6 @@ impl Kernel {
         let delta = model.delta();
         let total = delta.total();
         self.faults = self.has("faults").then(|| total.faults());
-        self.events = total.faults().saturating_add(total.waits());
         self.readings = headline(model, run, metrics, false)
             .into_iter()
             .filter_map(|figure| {
@@ -231,9 +246,17 @@ impl Kernel {
         self.losses = model
             .lost
             .iter()
-            .filter(|lost| lost.total > 0)
-            .map(|lost| (lost.id.to_string(), lost.total))
+            .filter_map(|lost| loss(&lost.id, lost.total, delta))
             .collect();
+        self.given_back = self.has("refaults").then(|| given_back(delta));
+        self.clearing = delta
+            .budget
+            .as_ref()
+            .filter(|_| self.has("fault_budget"))
+            .map(|budget| {
+                let samples = budget.part(FaultPart::PageClearing);
+                (samples.saturating_mul(budget.period_ns), samples)
+            });
         let times = || delta.cpus.iter().filter_map(|cpu| cpu.time);
         let steal: u64 = times().map(|t| t.steal_ns).sum();
         let all: u64 = times()
@@ -302,8 +325,9 @@ impl Kernel {
             );
         }
         if !is_missing("refaults") {
-            let refaults = delta.refaults.values().map(|r| r.refaults).sum();
-            let share = faults.and_then(|faults| quotient(refaults, faults));
+            // Other processes give back too, the recorder among them.
+            let refaults = given_back(delta).refaults;
+            let share = faults.and_then(|_| quotient(refaults, own_faults(delta)));
             add(
                 "refaults_per_mfault",
                 "refaults per Mfault",
@@ -312,6 +336,42 @@ impl Kernel {
             );
         }
     }
+}
+
+/// What the command gave back, or everybody if there was no command.
+pub(super) fn given_back(delta: &Delta) -> GivenBack {
+    let own = workload(delta);
+    let rows = delta
+        .refaults
+        .iter()
+        .filter(|(id, _)| own.as_ref().is_none_or(|own| own.contains(&id.tgid)));
+    rows.fold(GivenBack::default(), |sum, (_, row)| GivenBack {
+        bytes: sum.bytes.saturating_add(row.bytes),
+        refaults: sum.refaults.saturating_add(row.refaults),
+        lost_bytes: sum.lost_bytes.saturating_add(row.lost_bytes),
+    })
+}
+
+/// Faults of the command, or of everybody if there was no command.
+fn own_faults(delta: &Delta) -> u64 {
+    workload(delta).map_or_else(
+        || delta.total().faults(),
+        |own| {
+            let rows = delta.processes.iter();
+            let rows = rows.filter(|(id, _)| own.contains(&id.tgid));
+            rows.map(|(_, process)| process.counters.faults()).sum()
+        },
+    )
+}
+
+/// The command's processes; `None` if there was no command.
+fn workload(delta: &Delta) -> Option<BTreeSet<u32>> {
+    let rows = delta.processes.iter();
+    let own: BTreeSet<u32> = rows
+        .filter(|(_, process)| process.is_workload)
+        .map(|(id, _)| id.tgid)
+        .collect();
+    (!own.is_empty()).then_some(own)
 }
 
 /// `n / d`; `None` for nothing.

@@ -45,6 +45,8 @@ pub struct AtThreads {
 pub struct Curves {
     /// What sets it apart from others, as `gib 1`; empty if there is one.
     pub name: String,
+    /// What is counted: `threads`, `processes` or another word of [`crate::model::scale::OVER`].
+    pub over: &'static str,
     /// Threads, and efficiency before and after: the throughput over that of as many times the first point.
     pub efficiency: Vec<(u32, [f64; 2])>,
     /// Contention and coherence of the universal scalability law before and after, where it fits both sides whole.
@@ -175,6 +177,7 @@ fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
                 .collect();
             Curves {
                 name: words.join(", "),
+                over: before.over,
                 efficiency: efficiency.collect(),
                 law: whole(before).zip(whole(after)).map(|(a, b)| [a, b]),
                 doubts: doubts.collect(),

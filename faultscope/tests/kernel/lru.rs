@@ -249,7 +249,7 @@ fn marks_are_counted_by_a_kprobe_where_fentry_is_forbidden() {
 }
 
 /// The switch of multi-generational LRU, as it was when dropped.
-struct Switch {
+pub(crate) struct Switch {
     before: String,
 }
 
@@ -257,12 +257,12 @@ impl Switch {
     const FILE: &str = "/sys/kernel/mm/lru_gen/enabled";
 
     /// `None` where the kernel is built without it.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let before = std::fs::read_to_string(Self::FILE).ok()?;
         Some(Self { before })
     }
 
-    fn set(on: bool) {
+    pub(crate) fn set(on: bool) {
         std::fs::write(Self::FILE, if on { "7" } else { "0" }).expect("root may switch it");
     }
 }

@@ -14,6 +14,7 @@ mod bench;
 mod bench_mm;
 mod blocked;
 mod budget;
+mod compare;
 mod faults;
 mod filters;
 mod findings;

@@ -57,7 +57,8 @@ pub(super) struct Room {
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// Every point, in the order in which they are made: repetitions go round, so that drift meets all points alike.
+/// Every point, in the order in which they are made: repetitions go round, every second one in reverse (A B B A), so that
+/// drift meets all points alike.
 pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
     let bench = options.bench;
     let mut cases: Vec<&'static Case> = if options.cases.is_empty() {
@@ -85,6 +86,7 @@ pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
         .collect();
     let mut jobs = Vec::new();
     for repetition in 1..=options.repetitions {
+        let begin = jobs.len();
         for (case, bytes) in &places {
             for (members, are_processes) in &counts {
                 jobs.push(Job {
@@ -101,6 +103,9 @@ pub(super) fn jobs(options: &Options, cpus: usize) -> Vec<Job> {
                     directory: options.files.clone(),
                 });
             }
+        }
+        if repetition % 2 == 0 {
+            jobs[begin..].reverse();
         }
     }
     jobs

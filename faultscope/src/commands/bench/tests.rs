@@ -67,7 +67,7 @@ fn columns_are_as_wide_as_their_titles() {
 }
 
 #[test]
-fn repetitions_go_round_all_points() {
+fn repetitions_go_round_all_points_and_back() {
     let sweep = Options {
         threads: vec![1, 2],
         processes: vec![2],
@@ -82,9 +82,9 @@ fn repetitions_go_round_all_points() {
             "fault-anon-1t-64m-1.fsc",
             "fault-anon-2t-64m-1.fsc",
             "fault-anon-2p-64m-1.fsc",
-            "fault-anon-1t-64m-2.fsc",
-            "fault-anon-2t-64m-2.fsc",
             "fault-anon-2p-64m-2.fsc",
+            "fault-anon-2t-64m-2.fsc",
+            "fault-anon-1t-64m-2.fsc",
         ]
     );
     assert_eq!(jobs[1].title(), "anon, 2 threads, 64.0MiB");

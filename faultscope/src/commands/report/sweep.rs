@@ -1,5 +1,6 @@
 //! Several recordings: what they say together of scalability.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit
             Err(error) => damaged.push(error.to_string()),
         }
     }
+    check_distinct(&runs)?;
     if runs.is_empty() {
         bail!("none of the files can be read: {}", damaged.join("; "));
     }
@@ -54,6 +56,21 @@ pub(super) fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Exit
     } else {
         Err(Failure::Incomplete(left_out_files(&damaged)).into())
     }
+}
+
+/// Refuses a run that is named twice: it would count as two.
+fn check_distinct(runs: &[SweepRun]) -> Result<(), Failure> {
+    let mut known: HashMap<&str, &str> = HashMap::new();
+    for run in runs.iter().filter(|run| !run.run.id.is_empty()) {
+        if let Some(other) = known.insert(&run.run.id, &run.file) {
+            return Err(Failure::Usage(format!(
+                "\"{}\" and \"{}\" are the same run; name each once",
+                scrub(other.as_bytes()),
+                scrub(run.file.as_bytes())
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// What is written of several recordings.

@@ -18,7 +18,7 @@ pub(super) fn state(report: &Report) -> Option<String> {
     let lost = |side: usize| -> u64 {
         of_kernel(side)
             .flat_map(|k| &k.losses)
-            .map(|(_, n)| n)
+            .map(|loss| loss.lost)
             .sum()
     };
     let steal = |side: usize| {

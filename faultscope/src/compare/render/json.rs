@@ -42,6 +42,9 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             Order::Mixed => "mixed",
         }),
         "runs": {"before": runs(before), "after": runs(after)},
+        "meant": report.meant.iter().map(|m| json!({
+            "key": m.key, "before": m.values[0], "after": m.values[1],
+        })).collect::<Vec<_>>(),
         "notes": report.notes,
         "metrics": report.rows.iter().map(row).collect::<Vec<_>>(),
         "sweep": report.sweep.as_ref().map(sweep),
@@ -208,6 +211,7 @@ fn sweep(sweep: &Sweep) -> Value {
         })).collect::<Vec<_>>(),
         "curves": sweep.curves.iter().map(|c| json!({
             "name": c.name,
+            "over": c.over,
             "efficiency": c.efficiency.iter().map(|(n, [before, after])| json!({
                 "threads": n, "before": before, "after": after,
             })).collect::<Vec<_>>(),

@@ -2,6 +2,7 @@
 
 use super::super::Report;
 use super::super::headline::Role;
+use super::super::stats::MIN_RESAMPLED;
 use super::super::sweep::{AtThreads, Curves, Sweep};
 use super::cells::figure;
 use super::document::{Block, Document};
@@ -57,7 +58,7 @@ impl Document {
             None => self.line("no geometric mean: a cell is 0 or below"),
             Some(mean) => {
                 let interval = mean.interval.map_or_else(
-                    || ", no interval (fewer than 4 runs of a cell)".to_owned(),
+                    || format!(", no interval (fewer than {MIN_RESAMPLED} runs of a cell)"),
                     |(low, high)| {
                         let word = if mean.is_approximate {
                             " approximate"
@@ -95,9 +96,9 @@ impl Document {
         for curves in &sweep.curves {
             for (n, [before, after]) in &curves.efficiency {
                 let name = if curves.name.is_empty() {
-                    format!("threads {n}")
+                    format!("{} {n}", curves.over)
                 } else {
-                    format!("{}, threads {n}", curves.name)
+                    format!("{}, {} {n}", curves.name, curves.over)
                 };
                 rows.push(vec![
                     name,

@@ -70,6 +70,19 @@ impl Design {
         })
     }
 
+    /// The number of runs per side, or of pairs, that is proposed to a user: the least with which p can be `alpha` or
+    /// less. Of independent sides one run more, so that it still can if one run is bad: n against n - 1. `None` beyond
+    /// 64.
+    ///
+    /// 5 runs per side or 6 pairs for .05.
+    #[must_use]
+    pub fn enough(self, alpha: f64) -> Option<usize> {
+        match self {
+            Self::Sides(..) => (2..=MAX_PROPOSED).find(|&n| Self::Sides(n, n - 1).floor() <= alpha),
+            Self::Pairs(_) => self.least(alpha),
+        }
+    }
+
     /// Runs of the smaller side, or pairs.
     #[must_use]
     pub fn smaller(self) -> usize {

@@ -33,6 +33,26 @@ pub use signed_rank::signed_rank;
 pub use small::{aa_floor, small_n};
 pub use verdict::{Comparison, Direction, Margin, Verdict, compare, compare_pairs};
 
+/// Pairwise values that were made, for tests that hold the work to a bound.
+#[cfg(test)]
+pub(super) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static PAIRWISE: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Counts `n` more.
+    pub(super) fn add(n: usize) {
+        PAIRWISE.set(PAIRWISE.get() + n);
+    }
+
+    /// Those of this thread since the last call.
+    pub(in crate::compare) fn take() -> usize {
+        PAIRWISE.take()
+    }
+}
+
 /// Probability of a false alarm that a single test may have, and the complement of every interval's coverage.
 pub const ALPHA: f64 = 0.05;
 

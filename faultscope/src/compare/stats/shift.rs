@@ -111,6 +111,8 @@ fn scaled(scale: Scale, values: &[f64]) -> Vec<f64> {
 }
 
 fn estimate(scale: Scale, mut pairwise: Vec<f64>, design: Design) -> Option<Shift> {
+    #[cfg(test)]
+    super::work::add(pairwise.len());
     pairwise.sort_unstable_by(f64::total_cmp);
     let estimate = median_sorted(&pairwise)?;
     let rank = design.interval_rank();

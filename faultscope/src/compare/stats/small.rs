@@ -9,34 +9,39 @@ use super::{ALPHA, Design, shift};
 pub fn small_n(design: Design, percent: Option<f64>) -> Option<String> {
     let floor = design.floor();
     let smaller = design.smaller();
-    let sides = match design {
-        Design::Sides(n, m) if n == m => "per side".to_owned(),
-        Design::Sides(n, m) => format!("on one side, {} on the other", n.max(m)),
-        Design::Pairs(_) => "paired".to_owned(),
+    let (sides, unit, repeat) = match design {
+        Design::Sides(n, m) if n == m => (
+            "per side".to_owned(),
+            "runs per side",
+            "times per side, alternating kernels",
+        ),
+        Design::Sides(n, m) => (
+            format!("on one side, {} on the other", n.max(m)),
+            "runs per side",
+            "times per side, alternating kernels",
+        ),
+        Design::Pairs(_) => ("paired".to_owned(), "pairs", "rounds"),
     };
     let runs = if smaller == 1 { "1 run" } else { "runs" };
+    // Whatever is missing, the number to aim at is one.
+    let enough = design.enough(ALPHA)?;
     if smaller == 1 {
         let difference = percent.map_or_else(String::new, |p| format!(" Difference {p:+.1} %."));
         return Some(format!(
-            "{runs} {sides}: no noise estimate.{difference} No verdict possible. Repeat at least 5 times per side, \
-             alternating kernels."
+            "{runs} {sides}: no noise estimate.{difference} No verdict possible. Repeat at least {enough} {repeat}."
         ));
     }
-    let unit = if matches!(design, Design::Pairs(_)) {
-        "pairs"
-    } else {
-        "runs per side"
-    };
     if floor > ALPHA {
-        let least = design
-            .least(ALPHA)
-            .map_or_else(String::new, |n| format!(" At least {n} {unit} are needed."));
         return Some(format!(
-            "{smaller} {runs} {sides}: values and range only, no interval; the smallest possible p is {floor:.2}.{least}"
+            "{smaller} {runs} {sides}: values and range only, no interval; the smallest possible p is {floor:.2}. At least \
+             {enough} {unit} are needed."
         ));
     }
-    let is_thin = matches!(design, Design::Sides(..)) && smaller <= 4;
-    is_thin.then(|| format!("{smaller} {runs} {sides}: one bad run decides; 5 or more are safer."))
+    (smaller < enough).then(|| {
+        format!(
+            "{smaller} {runs} {sides}: one bad run decides; at least {enough} {unit} are safer."
+        )
+    })
 }
 
 /// How far apart two halves of one side may lie by chance: the larger end of the interval between every other run

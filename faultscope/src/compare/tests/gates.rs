@@ -1,6 +1,7 @@
 //! What forbids a comparison.
 
 use super::*;
+use crate::compare::loss::Loss;
 use crate::model::Missing;
 
 fn refused(change: impl Fn(&mut Observed)) -> Report {
@@ -118,14 +119,20 @@ fn other_workloads_probes_losses_and_ends_are_refused() {
     let lossy = |n: u64| {
         refused(move |run| {
             if let Some(kernel) = &mut run.kernel {
-                kernel.losses = vec![("lock_table_full".to_owned(), n)];
+                kernel.losses = vec![Loss {
+                    id: "lock_table_full".to_owned(),
+                    lost: n,
+                    missing: n,
+                    whole: 1_000_000,
+                    what: "waits",
+                }];
             }
         })
     };
     is_refused(&lossy(2000), "loss");
     let few = lossy(500);
     assert_eq!(few.outcome(false), Outcome::Fine, "below 0.1 %");
-    assert!(text(&few).contains("500 lost of 1.00M (lock_table_full)"));
+    assert!(text(&few).contains("500 lost of 1.00M waits (lock_table_full)"));
     is_refused(&refused(|run| run.run.end = None), "complete");
     is_refused(&refused(|run| run.damaged = 1), "complete");
     is_refused(

@@ -152,9 +152,9 @@ fn more_faults_are_not_more_contention() {
     );
 }
 
-#[test]
-fn two_hundred_runs_of_fifty_classes_are_compared() {
-    let names: Vec<String> = (0..50).map(|i| format!("site_{i:02}")).collect();
+/// A comparison of 100 and 100 runs with so many classes, and the pairwise values that it took.
+fn two_hundred_runs(classes: usize) -> (Report, usize) {
+    let names: Vec<String> = (0..classes).map(|i| format!("site_{i:02}")).collect();
     let table: Vec<(&str, u64, u64)> = names.iter().map(|n| (n.as_str(), 200, 1_000_000)).collect();
     let mut both = [
         (0..100)
@@ -165,9 +165,19 @@ fn two_hundred_runs_of_fifty_classes_are_compared() {
             .collect::<Vec<_>>(),
     ];
     both.iter_mut().for_each(|side| with(side, &table));
+    stats::work::take();
     let found = report(both, Options::default());
+    (found, stats::work::take())
+}
+
+#[test]
+fn two_hundred_runs_of_fifty_classes_take_work_for_each_class_once() {
+    let (found, many) = two_hundred_runs(50);
     assert_eq!(found.locks.as_ref().map(|l| l.tested), Some(50));
     assert!(text(&found).contains("Mann-Whitney (normal)"));
+    let (_, one) = two_hundred_runs(1);
+    // The wait and the number of waits of each class, over all pairs of runs.
+    assert_eq!(many - one, 49 * 2 * 100 * 100);
 }
 
 #[test]

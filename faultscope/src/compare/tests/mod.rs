@@ -3,6 +3,7 @@
 mod details;
 mod gates;
 mod locks;
+mod matched;
 mod plots;
 mod styles;
 mod tables;
@@ -82,7 +83,6 @@ fn run(number: u64, rate: f64) -> Observed {
         metrics: vec![metric],
         kernel: Some(Kernel {
             faults: Some(1_000_000),
-            events: 1_001_000,
             covered_ns: 10_000_000_000,
             kinds: vec![
                 ("user write not present".to_owned(), 900_000),

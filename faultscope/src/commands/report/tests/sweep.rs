@@ -233,6 +233,17 @@ fn a_damaged_file_is_left_out_and_counted() {
 }
 
 #[test]
+fn a_run_that_is_named_twice_is_refused() {
+    let runs = madvise("twice");
+    let mut request = runs.request(Format::Text);
+    let file = runs.0.join("sysbench-madvise-2007-vanilla.fsc");
+    request.files = vec![file.clone(), file];
+    let error = run(&request, &mut Vec::new()).expect_err("it would count as two");
+    assert_eq!(Exit::of(&error), Exit::Usage);
+    assert!(error.to_string().contains("the same run"), "{error}");
+}
+
+#[test]
 fn what_is_of_one_recording_is_refused_for_several() {
     let runs = madvise("refused");
     let refused = |edit: fn(&mut Request)| {

@@ -54,6 +54,8 @@ fn smallest_p_and_least_n() {
     assert_eq!(Design::Pairs(6).least(ALPHA / 6.0), Some(8));
     assert_eq!(Design::Sides(2, 2).least(ALPHA), Some(4));
     assert_eq!(Design::Sides(2, 2).least(0.0), None);
+    assert_eq!(Design::Sides(2, 2).enough(ALPHA), Some(5));
+    assert_eq!(Design::Pairs(2).enough(ALPHA), Some(6));
 }
 
 #[test]
@@ -97,7 +99,15 @@ fn few_runs_are_told() {
     let told = |design| small_n(design, None).unwrap_or_default();
     assert!(told(Design::Sides(2, 2)).contains("the smallest possible p is 0.33"));
     assert!(told(Design::Sides(3, 3)).contains("the smallest possible p is 0.10"));
-    assert!(told(Design::Sides(3, 3)).contains("At least 4 runs per side"));
+    // One number of runs, whichever is missing, and one of pairs.
+    for n in 1..5 {
+        let text = told(Design::Sides(n, n)).to_lowercase();
+        assert!(text.contains("at least 5 "), "{text}");
+    }
+    for n in 1..6 {
+        let text = told(Design::Pairs(n)).to_lowercase();
+        assert!(text.contains("at least 6 "), "{text}");
+    }
     assert!(told(Design::Sides(4, 4)).contains("one bad run decides"));
     assert!(told(Design::Sides(1, 12)).starts_with("1 run on one side, 12 on the other"));
     assert!(told(Design::Pairs(5)).contains("At least 6 pairs"));
