@@ -219,7 +219,7 @@ fn what_changes_from_run_to_run_of_a_point_is_not_its_command() {
         let mut both = two_cases(["free-press", "free-press"], [1000.0, 1000.0]);
         both[1]
             .iter_mut()
-            .zip(100..)
+            .zip(1000..)
             .for_each(|(run, n)| run.run.id = format!("{n:032x}"));
         for run in &mut both[1] {
             if let Some(workload) = &mut run.run.workload {
@@ -242,7 +242,7 @@ fn what_changes_from_run_to_run_of_a_point_is_not_its_command() {
     let same = with("./faultscope", "40", "/sys/fs/cgroup");
     assert_eq!(keys(&same), [""; 0]);
     let mut other = two_cases(["dontneed", "dontneed"], [1000.0, 1000.0]);
-    for (run, n) in other[0].iter_mut().zip(100..) {
+    for (run, n) in other[0].iter_mut().zip(1000..) {
         run.run.id = format!("{n:032x}");
         if let Some(workload) = &mut run.run.workload {
             workload.argv.push("--no-pin".to_owned());
