@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use faultscope::sample::delta::{CallChain, Cpu, Lock, LockId};
-use faultscope::sample::run::{End, Ended, Run, RunFact, Usage, Workload};
+use faultscope::sample::run::{End, Ended, Run, RunFact, Workload};
 use faultscope::sample::{Delta, Interval, Scope, counters::MMAP_LOCK};
 use faultscope::store::{Recording, Writer};
 
@@ -313,8 +313,7 @@ fn contended(place: &Place, number: u32) -> PathBuf {
         ended: Some(Ended {
             mono_ns: at + 10_000_000_000 + u64::from(number % 9) * 1_000_000,
             code: Some(0),
-            usage: Usage::default(),
-            signal: None,
+            ..Ended::default()
         }),
         ..Workload::default()
     };
