@@ -101,7 +101,7 @@ impl Aspect {
                 let table = model.table(TableId::LockHolders);
                 let class = |row: &Row| {
                     let process = text(table, row, "taker");
-                    let site = format!("{} {}", text(table, row, "syscall"), bare(&process));
+                    let site = format!("by {} of {}", text(table, row, "syscall"), bare(&process));
                     Some(named("mmap_lock", &text(table, row, "mode"), site))
                 };
                 waits(table, &class, ["acquisitions", "hold_ns", ""])

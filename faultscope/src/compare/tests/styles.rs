@@ -214,15 +214,17 @@ fn names_of_sides_are_one_word_each() {
             ..Options::default()
         },
     );
-    let text = table(&found, Layout::Mmtests);
-    let parsed = workload::parse(&text, &Defaults::default()).expect("it is read");
-    let variants: Vec<_> = parsed
-        .measurements
-        .iter()
-        .map(|m| m.variant.as_deref())
-        .collect();
-    assert_eq!(variants[1], Some("6.12.0-rc1-patched"));
-    assert!(variants[0].is_some_and(|name| name.ends_with("label_of_its_own")));
+    for layout in [Layout::Mmtests, Layout::Lkp] {
+        let text = table(&found, layout);
+        let parsed = workload::parse(&text, &Defaults::default()).expect("it is read");
+        let variants: Vec<_> = parsed
+            .measurements
+            .iter()
+            .map(|m| m.variant.as_deref())
+            .collect();
+        assert_eq!(variants[1], Some("6.12.0-rc1-patched"));
+        assert!(variants[0].is_some_and(|name| name.ends_with("bel_of_its_own")));
+    }
 }
 
 #[test]

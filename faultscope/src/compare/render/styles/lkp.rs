@@ -6,7 +6,7 @@ use super::super::super::Report;
 use super::super::super::stats::Scale;
 use super::super::WIDTH;
 use super::names::Names;
-use super::{Line, comments, exponent, four_digits, lines, mean, printed, values};
+use super::{Line, comments, exponent, four_digits, lines, mean, one_word, printed, values};
 
 /// Means with their deviations, and raw changes: medians and verdicts are in the other formats.
 pub(in super::super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -20,6 +20,9 @@ pub(in super::super) fn write(out: &mut dyn Write, report: &Report) -> io::Resul
         })
         .collect();
     comments(out, report, &names.shortened)?;
+    let [before, after] = report.options.labels.each_ref();
+    writeln!(out, "{:<16} {}", one_word(before, 16), one_word(after, 27))?;
+    writeln!(out, "{} {}", "-".repeat(16), "-".repeat(27))?;
     writeln!(out, "         %stddev     %change         %stddev")?;
     writeln!(out, "             \\          |                \\")?;
     for row in rows {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use super::super::super::Report;
 use super::super::super::stats::{Direction, Verdict};
 use super::super::WIDTH;
-use super::super::text::{ascii, wrap};
+use super::super::text::wrap;
 use super::names::Names;
-use super::{Line, comments, exponent, lines, mean, printed, values};
+use super::{Line, comments, exponent, lines, mean, one_word, printed, values};
 
 /// Columns of the first word, `Hmean`, and the blank after it.
 const WORD: usize = 6;
@@ -36,7 +36,11 @@ pub(in super::super) fn write(out: &mut dyn Write, report: &Report) -> io::Resul
         let text = format!("{name} is left out: a value below 0 stands for a failed run here");
         wrap(out, &text, "# ", "# ")?;
     }
-    let [before, after] = report.options.labels.each_ref().map(|label| head(label));
+    let [before, after] = report
+        .options
+        .labels
+        .each_ref()
+        .map(|label| one_word(label, CELL - 2));
     let runs = [0, 1].map(|side| report.sides[side].len());
     writeln!(
         out,
@@ -49,15 +53,6 @@ pub(in super::super) fn write(out: &mut dyn Write, report: &Report) -> io::Resul
         writeln!(out, "{}", row.trim_end())?;
     }
     Ok(())
-}
-
-/// A side's name in one word that fits its column.
-fn head(label: &str) -> String {
-    let word = ascii(label).replace(' ', "_");
-    // The end of a kernel's name says more than its start.
-    word.get(word.len().saturating_sub(CELL - 2)..)
-        .unwrap_or_default()
-        .to_owned()
 }
 
 /// Which statistic it is, and value and change of both sides.

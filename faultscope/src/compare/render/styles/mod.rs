@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 use super::super::Report;
 use super::super::headline::{Row, Shown};
-use super::text::wrap;
+use super::text::{ascii, wrap};
 use crate::model::Unit;
 use names::Name;
 
@@ -41,6 +41,15 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
 fn is_seconds(row: &Row) -> bool {
     matches!(row.shown, Shown::Of(Unit::Ns))
         && (row.id.contains("elapsed") || row.id.starts_with("command_"))
+}
+
+/// A side's name in one word of at most `width` columns.
+fn one_word(label: &str, width: usize) -> String {
+    let word = ascii(label).replace(' ', "_");
+    // The end of a kernel's name says more than its start.
+    word.get(word.len().saturating_sub(width)..)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Values of a side, scaled.
