@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::param::page_size;
 
-use super::file::{nameless, read_mapped};
+use super::file::{fill, nameless, read_mapped};
 use super::team::{Team, Used};
 
 /// How a page is read.
@@ -53,12 +53,7 @@ impl CacheReads {
         passes: u64,
     ) -> io::Result<Self> {
         let file = nameless(directory)?;
-        let page = vec![1; page_size()];
-        for index in 0..pages {
-            file.write_all_at(&page, (index * page_size()) as u64)?;
-        }
-        // Only pages that are clean can be reclaimed at once.
-        file.sync_all()?;
+        fill(&file, pages)?;
         Ok(Self {
             file,
             pages,

@@ -48,14 +48,25 @@ impl FileReads {
             .create_new(true)
             .open(path)?;
         fs::remove_file(path)?;
-        let page = vec![1; page_size()];
-        for index in 0..pages {
-            file.write_all_at(&page, (index * page_size()) as u64)?;
-        }
-        // Only pages that are clean can be reclaimed at once.
-        file.sync_all()?;
+        fill(&file, pages)?;
         Ok(Self { file, pages })
     }
+}
+
+/// Writes `pages` pages, all of them clean afterwards: only those can be reclaimed at once.
+///
+/// They are cleaned as they come. In a memory cgroup with less room than the file, dirty pages alone would fill it before
+/// the kernel's own writeback begins, and the writer be killed.
+pub(super) fn fill(file: &File, pages: usize) -> io::Result<()> {
+    const DIRTY: usize = 256;
+    let page = vec![1; page_size()];
+    for index in 0..pages {
+        file.write_all_at(&page, (index * page_size()) as u64)?;
+        if index % DIRTY == DIRTY - 1 {
+            file.sync_data()?;
+        }
+    }
+    file.sync_all()
 }
 
 /// Maps `size` pages of a file that nobody shortens, reads a byte of each of `pages`, and unmaps it.
