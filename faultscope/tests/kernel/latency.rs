@@ -177,7 +177,11 @@ fn anonymous_faults_take_the_vma_lock_where_there_is_one() {
     print_paths(&model);
     let own = of(&model, child.pid());
     let user = own.paths[VMA_LOCK] + own.paths[MMAP_LOCK] + own.paths[FALL_BACK];
-    demand("user faults", user, MANY);
+    print_losses(&model);
+    // With PREEMPT_RT a thread may be preempted inside a program that the next one on its CPU is then denied.
+    let skipped = loss(&model, "program_recursion");
+    demand("user faults, and skipped runs", user + skipped, MANY);
+    demand("user faults", user, MANY * 95 / 100);
     let has = has_vma_locks();
     if has {
         demand(

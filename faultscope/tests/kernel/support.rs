@@ -297,6 +297,16 @@ pub(crate) fn is_emulated() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))
 }
 
+/// Says in a guest that a test is left to real machines: what faultscope does with files, commands and terminals is the
+/// same on every kernel, and takes an emulated machine minutes. The caller returns.
+pub(crate) fn left_to_real_machines() -> bool {
+    let is_left = is_emulated();
+    if is_left {
+        skip("no different on another kernel, and minutes on an emulated machine");
+    }
+    is_left
+}
+
 /// Prints what was seen and demands a floor of it.
 pub(crate) fn demand(what: &str, seen: u64, floor: u64) {
     println!("  {what}: {seen} (floor {floor})");
