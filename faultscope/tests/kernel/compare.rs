@@ -8,7 +8,10 @@ use serde_json::Value;
 
 use crate::lru::Switch;
 use crate::record::{Directory, record};
-use crate::support::{demand, demand_exactly, demand_near, object, skip};
+use crate::support::{
+    demand, demand_exactly, demand_near, has_vma_locks, is_emulated, is_rt, left_to_real_machines,
+    object, skip,
+};
 
 /// Status of a sweep in whose recordings events are missing.
 const LOSSY: i32 = 4;
@@ -73,8 +76,13 @@ fn around_arrow(text: &str, words: &str) -> [u64; 2] {
 /// MADV_FREE in place of MADV_DONTNEED is an improvement, and the explanation is refaults and zeroing.
 #[test]
 fn freeing_in_place_of_dropping_improves_and_refaults_explain_it() {
+    if is_emulated() && (is_rt() || !has_vma_locks()) {
+        skip("one emulated kernel does, for minutes");
+        return;
+    }
+    // The fewest pairs with a verdict where a run takes half a minute.
+    let rounds = if is_emulated() { 6 } else { ROUNDS };
     let directory = Directory::new("compare-madvise");
-    let rounds = ROUNDS.to_string();
     bench(
         &directory,
         &[
@@ -88,12 +96,12 @@ fn freeing_in_place_of_dropping_improves_and_refaults_explain_it() {
             "--rounds",
             "32",
             "--reps",
-            &rounds,
+            &rounds.to_string(),
         ],
     );
     let side = |case: &str| -> Vec<PathBuf> {
         let name = |n| format!("runs/madvise-{case}-1t-2m-{n}.fsc");
-        (1..=ROUNDS).map(|n| directory.file(&name(n))).collect()
+        (1..=rounds).map(|n| directory.file(&name(n))).collect()
     };
     let found = compared(
         &["--vary", "command", "--paired"],
@@ -130,6 +138,9 @@ fn freeing_in_place_of_dropping_improves_and_refaults_explain_it() {
 /// Runs of one command have no confirmed regression, whatever the noise of this machine.
 #[test]
 fn two_halves_of_one_side_have_no_confirmed_regression() {
+    if left_to_real_machines() {
+        return;
+    }
     let directory = Directory::new("compare-aa");
     bench(
         &directory,

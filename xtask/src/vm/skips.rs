@@ -23,6 +23,16 @@ const SKIPS: &[Skip] = &[
         reason: SAME,
     },
     Skip {
+        test: "compare::freeing_in_place_of_dropping_improves_and_refaults_explain_it",
+        kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
+        reason: "one emulated kernel does, for minutes",
+    },
+    Skip {
+        test: "compare::two_halves_of_one_side_have_no_confirmed_regression",
+        kernels: &Flavour::ALL,
+        reason: SAME,
+    },
+    Skip {
         test: "record::runs_in_turn_have_their_round_and_side",
         kernels: &Flavour::ALL,
         reason: SAME,
