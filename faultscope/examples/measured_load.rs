@@ -4,6 +4,9 @@
 //! events, wall time and CPU time of this process, both in ns. `statistics on` and `off` switch the kernel's run-time
 //! statistics. `empty` answers what those make of a program that does nothing, in ns a run. `names` answers the BPF
 //! programs in the kernel, each as its id, `=` and its name. An answer that begins with `no` gives the reason.
+//!
+//! With the argument `hook` it is a tool that does nothing: it has a program of no instruction run at each user fault until
+//! it is interrupted. What remains of another tool's cost beyond that is the tool's own.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -20,6 +23,12 @@ use faultscope::load::{Load, Pinned, SharedMappings, WriteFaults, process_cpu_ns
 use faultscope::plan::{Request, plan};
 
 fn main() -> anyhow::Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("hook") {
+        let _programs = attach_empty()?;
+        loop {
+            std::thread::park();
+        }
+    }
     let mut statistics = None;
     for line in io::stdin().lock().lines() {
         let line = line.context("reading a command")?;
@@ -65,9 +74,11 @@ fn block(load: &mut dyn Load, length: &str) -> anyhow::Result<String> {
     Ok(format!("{events} {wall} {cpu}"))
 }
 
-/// What run-time statistics say of the empty program on faults: nearly all of it is their own clock reads.
-fn empty() -> anyhow::Result<String> {
-    const PROGRAM: &str = "empty";
+/// The program that does nothing.
+const EMPTY: &str = "empty";
+
+/// Attaches it to user faults; it goes with the value.
+fn attach_empty() -> anyhow::Result<Programs> {
     let root = Path::new("/");
     let mut host = HostFacts::read(root);
     let facts = match consult_kernel(root, &mut host) {
@@ -78,12 +89,18 @@ fn empty() -> anyhow::Result<String> {
     let cpus = host.topology.cpus.last().map_or(1, |place| place.cpu + 1);
     let loaded = load(&object::read(None)?, &globals, Sizes::for_machine(cpus, 0))?;
     let (mut programs, _maps) = Programs::split(loaded, Vec::new());
-    let _on = run_time_statistics().map_err(|error| anyhow!(error))?;
-    let attached = programs.attach(PROGRAM, Hook::Tracepoint("page_fault_user"));
+    let attached = programs.attach(EMPTY, Hook::Tracepoint("page_fault_user"));
     attached.map_err(|error| anyhow!(error))?;
+    Ok(programs)
+}
+
+/// What run-time statistics say of the empty program on faults: nearly all of it is their own clock reads.
+fn empty() -> anyhow::Result<String> {
+    let _on = run_time_statistics().map_err(|error| anyhow!(error))?;
+    let programs = attach_empty()?;
     let _pinned = Pinned::new()?;
     block(&mut WriteFaults::new()?, "300")?;
-    let stats = programs.stats(PROGRAM).context("no statistics")?;
+    let stats = programs.stats(EMPTY).context("no statistics")?;
     if stats.runs == 0 {
         bail!("the empty program did not run");
     }

@@ -164,12 +164,13 @@ pub(crate) fn overhead(root: &Path, options: &Options) -> Result<()> {
         .current_dir(root))?;
     let release = root.join("target/release");
     let binary = release.join("faultscope");
-    let mut tools = tool::all(&binary, &attachable(&binary)?);
+    let load = release.join("examples").join(LOAD);
+    let mut tools = tool::all(&binary, &load, &attachable(&binary)?);
     tools.retain(|tool| options.wants(tool));
     if tools.is_empty() {
         bail!("no row has a name with one of the words of --only");
     }
-    let mut driver = Driver::start(&release.join("examples").join(LOAD), options.block)?;
+    let mut driver = Driver::start(&load, options.block)?;
     let mut measured = Measured {
         rows: tools.into_iter().map(Row::new).collect(),
         bare: [(0.0, 0.0); LOADS.len()],

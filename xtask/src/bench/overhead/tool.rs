@@ -64,8 +64,8 @@ impl Programs {
     }
 }
 
-/// All tools; `attachable` are the programs that faultscope can attach here.
-pub(super) fn all(faultscope: &Path, attachable: &[String]) -> Vec<Tool> {
+/// All tools; `load` is the program of the loads, `attachable` are the programs that faultscope can attach here.
+pub(super) fn all(faultscope: &Path, load: &Path, attachable: &[String]) -> Vec<Tool> {
     let tool = |name, program: &str, args: &[&str]| {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
         Tool::new(name, Path::new(program), args)
@@ -83,6 +83,7 @@ pub(super) fn all(faultscope: &Path, attachable: &[String]) -> Vec<Tool> {
             attaches: false,
             ..tool("nothing (A/A)", "sleep", &["infinity"])
         },
+        tool("an empty BPF program", &load.to_string_lossy(), &["hook"]),
         tool("faultscope core", &own, &core),
         everything,
         tool(
