@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::lru::Switch;
 use crate::record::{Directory, record};
 use crate::support::{
-    demand, demand_exactly, demand_near, has_vma_locks, is_emulated, is_rt, left_to_real_machines,
-    object, skip,
+    demand, demand_exactly, demand_near, has_vma_locks, is_emulated, left_to_real_machines, object,
+    skip,
 };
 
 /// Status of a sweep in whose recordings events are missing.
@@ -36,10 +36,9 @@ fn bench(directory: &Directory, arguments: &[&str]) {
     if let Some(object) = object() {
         command.arg("--bpf-object").arg(object);
     }
-    let output = command.stdin(Stdio::null()).output().expect("it runs");
-    print!("{}", said(&output));
-    let status = output.status.code();
-    assert!(matches!(status, Some(0 | LOSSY)), "{status:?}");
+    // What it prints is to be seen as it comes: a guest that says nothing for minutes is taken for hung.
+    let status = command.stdin(Stdio::null()).status().expect("it runs");
+    assert!(matches!(status.code(), Some(0 | LOSSY)), "{status:?}");
 }
 
 fn compare(arguments: &[&str], before: &[PathBuf], after: &[PathBuf]) -> Output {
@@ -76,7 +75,8 @@ fn around_arrow(text: &str, words: &str) -> [u64; 2] {
 /// MADV_FREE in place of MADV_DONTNEED is an improvement, and the explanation is refaults and zeroing.
 #[test]
 fn freeing_in_place_of_dropping_improves_and_refaults_explain_it() {
-    if is_emulated() && (is_rt() || !has_vma_locks()) {
+    // The oldest has the fewest programs to bring in.
+    if is_emulated() && has_vma_locks() {
         skip("one emulated kernel does, for minutes");
         return;
     }

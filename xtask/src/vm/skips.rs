@@ -24,7 +24,7 @@ const SKIPS: &[Skip] = &[
     },
     Skip {
         test: "compare::freeing_in_place_of_dropping_improves_and_refaults_explain_it",
-        kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
+        kernels: &[Flavour::V6_12, Flavour::V6_12Rt],
         reason: "one emulated kernel does, for minutes",
     },
     Skip {
