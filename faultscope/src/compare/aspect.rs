@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::align::{self, Class};
-use super::locks::{LockRow, Per, Run, row as lock_row};
+use super::locks::{LockRow, Per, Run, rows_kept};
 use super::observed::{Observed, Waits, cell, count, real, text};
-use super::stats::{Blind, Comparison, MIN_EVENTS, compare, compare_pairs, filter_blind};
+use super::stats::{Comparison, MIN_EVENTS, compare, compare_pairs};
 use crate::model::{Model, Row, Table, TableId, Value};
 
 /// What waits or holds are told by.
@@ -309,32 +309,11 @@ fn told(
     if runs[0].len() < sides[0].len() || runs[1].len() < sides[1].len() {
         return None;
     }
-    let mut classes: Vec<&Class> = runs.iter().flatten().flat_map(|r| r.table.keys()).collect();
-    classes.sort_unstable();
-    classes.dedup();
-    let blind: Vec<Blind> = classes
-        .iter()
-        .map(|class| {
-            let waits = || runs.iter().flatten().map(|r| r.waits(class));
-            Blind {
-                wait_ns: waits().map(|w| real(w.wait_ns)).sum(),
-                events: waits().map(|w| w.waits).sum(),
-            }
-        })
-        .collect();
     // Much time makes a row, not many short events.
-    let large = |i: &usize| blind[*i].wait_ns > 0.0;
-    let filtered = filter_blind(&blind, runs[0].len() + runs[1].len());
-    let mut rows: Vec<(f64, LockRow)> = filtered
-        .kept
-        .iter()
-        .filter(|i| large(i))
-        .filter_map(|&i| Some((blind[i].wait_ns, lock_row(classes[i], &runs, pairs, per)?)))
-        .collect();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (rows, filtered) = rows_kept(&runs, pairs, per, |class| class.wait_ns > 0.0);
     Some(Told {
         aspect,
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        rows,
         filtered: filtered.dropped,
         filtered_share: filtered.dropped_share,
     })

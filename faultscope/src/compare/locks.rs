@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::align::Class;
 use super::observed::{Observed, Waits, real};
 use super::stats::{
-    Blind, Comparison, Design, Direction, FDR, Margin, PoissonInterval, Presence, Verdict,
-    benjamini_hochberg, compare, compare_pairs, filter_blind, poisson_interval, presence,
+    Blind, Comparison, Design, Direction, FDR, Filtered, Margin, PoissonInterval, Presence,
+    Verdict, benjamini_hochberg, compare, compare_pairs, filter_blind, poisson_interval, presence,
     too_small,
 };
 
@@ -164,27 +164,7 @@ pub fn locks(
     {
         return None;
     }
-    let classes: BTreeSet<&Class> = runs.iter().flatten().flat_map(|r| r.table.keys()).collect();
-    let classes: Vec<&Class> = classes.into_iter().collect();
-    let all_runs = runs[0].len() + runs[1].len();
-    let blind: Vec<Blind> = classes
-        .iter()
-        .map(|class| {
-            let waits = || runs.iter().flatten().map(|r| r.waits(class));
-            Blind {
-                wait_ns: waits().map(|w| real(w.wait_ns)).sum(),
-                events: waits().map(|w| w.waits).sum(),
-            }
-        })
-        .collect();
-    let filtered = filter_blind(&blind, all_runs);
-    let mut rows: Vec<(f64, LockRow)> = filtered
-        .kept
-        .iter()
-        .filter_map(|&i| Some((blind[i].wait_ns, row(classes[i], &runs, pairs, per)?)))
-        .collect();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut rows: Vec<LockRow> = rows.into_iter().map(|(_, row)| row).collect();
+    let (mut rows, filtered) = rows_kept(&runs, pairs, per, |_| true);
     let tested: Vec<usize> = (0..rows.len())
         .filter(|&i| rows[i].comparison.is_some())
         .collect();
@@ -207,7 +187,11 @@ pub fn locks(
     let only = |here: usize| -> Vec<String> {
         let has = |side: &[Run<'_>], class: &Class| side.iter().any(|r| r.waits(class).waits > 0);
         let is_only = |class: &&&Class| has(&runs[here], class) && !has(&runs[1 - here], class);
-        classes.iter().filter(is_only).map(|c| c.name()).collect()
+        classes(&runs)
+            .iter()
+            .filter(is_only)
+            .map(|c| c.name())
+            .collect()
     };
     Some(Locks {
         per,
@@ -219,6 +203,41 @@ pub fn locks(
         rows,
         has_sites,
     })
+}
+
+/// Classes of all runs.
+fn classes<'a>(runs: &'a [Vec<Run<'_>>; 2]) -> Vec<&'a Class> {
+    let classes: BTreeSet<&Class> = runs.iter().flatten().flat_map(|r| r.table.keys()).collect();
+    classes.into_iter().collect()
+}
+
+/// Rows of the classes that the blind pre-filter keeps and `is_wanted`, the longest waits first, and what it dropped.
+pub(super) fn rows_kept(
+    runs: &[Vec<Run<'_>>; 2],
+    pairs: Option<&[(usize, usize)]>,
+    per: Per,
+    is_wanted: impl Fn(&Blind) -> bool,
+) -> (Vec<LockRow>, Filtered) {
+    let classes = classes(runs);
+    let blind: Vec<Blind> = classes
+        .iter()
+        .map(|class| {
+            let waits = || runs.iter().flatten().map(|r| r.waits(class));
+            Blind {
+                wait_ns: waits().map(|w| real(w.wait_ns)).sum(),
+                events: waits().map(|w| w.waits).sum(),
+            }
+        })
+        .collect();
+    let filtered = filter_blind(&blind, runs[0].len() + runs[1].len());
+    let mut rows: Vec<(f64, LockRow)> = filtered
+        .kept
+        .iter()
+        .filter(|&&i| is_wanted(&blind[i]))
+        .filter_map(|&i| Some((blind[i].wait_ns, row(classes[i], runs, pairs, per)?)))
+        .collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    (rows.into_iter().map(|(_, row)| row).collect(), filtered)
 }
 
 /// The waits of a run and what they are divided by.
@@ -260,7 +279,7 @@ fn run(observed: &Observed, by_site: bool, per: Per) -> Option<Run<'_>> {
 }
 
 /// A class on both sides; `None` if a side has no runs.
-pub(super) fn row(
+fn row(
     class: &Class,
     runs: &[Vec<Run<'_>>; 2],
     pairs: Option<&[(usize, usize)]>,

@@ -121,9 +121,16 @@ fn within(wanted: u64) -> u64 {
 /// Demands that probes, kernel and prediction agree on a point.
 fn demand_agreement(directory: &Directory, name: &str) -> Point {
     let point = Point::of(directory, name);
-    let (faults, wanted) = (point.count("faults"), point.count("faults_predicted"));
+    let wanted = point.count("faults_predicted");
     println!("  {name}");
+    demand_faults(&point, wanted);
+    point
+}
+
+/// Demands the faults that were predicted, by getrusage(2) and by the probes.
+fn demand_faults(point: &Point, wanted: u64) {
     demand_exactly("pages", point.count("pages"), PAGES);
+    let faults = point.count("faults");
     demand_near("faults by getrusage", faults, wanted, within(wanted));
     demand_near(
         "faults by the probes",
@@ -131,7 +138,6 @@ fn demand_agreement(directory: &Directory, name: &str) -> Point {
         faults,
         within(wanted),
     );
-    point
 }
 
 #[test]
@@ -257,16 +263,8 @@ fn demand_folios(directory: &Directory, case: &str, kib: u64) -> Point {
     let pages = kib / 4;
     demand("folios by the kernel's counter", folios, PAGES / pages / 2);
     let wanted = folios + PAGES.saturating_sub(folios * pages);
-    demand_exactly("pages", point.count("pages"), PAGES);
     demand_exactly("predicted", point.count("faults_predicted"), wanted);
-    let faults = point.count("faults");
-    demand_near("faults by getrusage", faults, wanted, within(wanted));
-    demand_near(
-        "faults by the probes",
-        point.trapped_in_part(),
-        faults,
-        within(wanted),
-    );
+    demand_faults(&point, wanted);
     point
 }
 

@@ -20,8 +20,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::proc::{capture, run};
-use load::{Block, Driver, LOADS};
+use crate::proc::capture;
+use load::{Block, Built, Driver, LOADS};
 use stats::{Spread, interval, median};
 use tool::{Counts, Running, Tool};
 
@@ -29,8 +29,6 @@ use tool::{Counts, Running, Tool};
 const READINGS: usize = 5;
 /// Runs of a program for one event below which it has no line of its own.
 const FEWEST_RUNS: f64 = 0.01;
-/// The program of `faultscope/examples` that holds the loads.
-const LOAD: &str = "measured_load";
 
 /// How long and what to measure.
 #[derive(Debug, Clone, Args)]
@@ -157,15 +155,8 @@ struct Measured {
 
 /// Builds faultscope and the load, measures and prints.
 pub(crate) fn overhead(root: &Path, options: &Options) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "faultscope"])
-        .args(["--bin", "faultscope", "--example", LOAD])
-        .current_dir(root))?;
-    let release = root.join("target/release");
-    let binary = release.join("faultscope");
-    let load = release.join("examples").join(LOAD);
-    let mut tools = tool::all(&binary, &load, &attachable(&binary)?);
+    let Built { faultscope, load } = load::build(root)?;
+    let mut tools = tool::all(&faultscope, &load, &attachable(&faultscope)?);
     tools.retain(|tool| options.wants(tool));
     if tools.is_empty() {
         bail!("no row has a name with one of the words of --only");

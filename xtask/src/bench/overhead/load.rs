@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::proc::run;
 
 /// A load by its command, with what its events are and what it is called.
 pub(super) struct Load {
@@ -27,6 +29,29 @@ pub(super) const LOADS: [Load; 2] = [
         title: "four threads of one process map, touch and unmap a page",
     },
 ];
+
+/// The program of `faultscope/examples` that holds the loads.
+const LOAD: &str = "measured_load";
+
+/// The programs that are measured.
+pub(super) struct Built {
+    pub(super) faultscope: PathBuf,
+    pub(super) load: PathBuf,
+}
+
+/// Builds faultscope and the load.
+pub(super) fn build(root: &Path) -> Result<Built> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--package", "faultscope"])
+        .args(["--bin", "faultscope", "--example", LOAD])
+        .current_dir(root))?;
+    let release = root.join("target/release");
+    Ok(Built {
+        faultscope: release.join("faultscope"),
+        load: release.join("examples").join(LOAD),
+    })
+}
 
 /// A stretch of load.
 #[derive(Debug, Clone, Copy, PartialEq)]

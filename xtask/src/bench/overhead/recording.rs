@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use super::load::{Driver, LOADS};
+use super::load::{self, Built, Driver, LOADS};
 use super::stats::{Spread, interval, median};
 use super::tool::Tool;
-use super::{Effect, LOAD, Row, date, kernel};
+use super::{Effect, Row, date, kernel};
 use crate::proc::{capture, run};
 
 /// Percentage points of throughput that recording may add to the overhead of `top`.
@@ -57,18 +57,12 @@ struct Measured {
 
 /// Builds faultscope and the load, measures and prints.
 pub(crate) fn record(root: &Path, options: &Options) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "faultscope"])
-        .args(["--bin", "faultscope", "--example", LOAD])
-        .current_dir(root))?;
-    let release = root.join("target/release");
-    let binary = release.join("faultscope");
+    let Built { faultscope, load } = load::build(root)?;
     let files = Files::new()?;
-    let programs = attached(&binary, &files)?;
-    let mut driver = Driver::start(&release.join("examples").join(LOAD), options.block)?;
+    let programs = attached(&faultscope, &files)?;
+    let mut driver = Driver::start(&load, options.block)?;
     let mut measured = Measured {
-        rows: tools(&binary, &files, &programs)
+        rows: tools(&faultscope, &files, &programs)
             .into_iter()
             .map(Row::new)
             .collect(),
