@@ -126,7 +126,10 @@ impl Document {
     /// Several runs: what they are, and the curves that they make together.
     pub(super) fn of_runs(sweep: &Sweep) -> Self {
         let mut document = Self {
-            title: format!("faultscope: {} runs", sweep.runs.len()),
+            title: match sweep.runs.len() {
+                1 => "faultscope: 1 run".to_owned(),
+                n => format!("faultscope: {n} runs"),
+            },
             warnings: sweep
                 .warnings
                 .iter()
