@@ -3,6 +3,7 @@
 //! A step that fails does not stop those after it, so that one run shows all that is wrong. Tests are counted from what
 //! they print; a skip is a line that starts with `SKIP`.
 
+use std::cell::Cell;
 use std::env;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
 
 use crate::vm::{self, Report};
 use crate::{ebpf, fuzz, lint, proc, scipy, setup};
@@ -37,8 +39,25 @@ struct Step {
     error: Option<anyhow::Error>,
 }
 
+/// What to leave out, and what to do with what was found.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Options {
+    /// Leave out the tests that load BPF programs on the running kernel
+    #[arg(long)]
+    skip_kernel: bool,
+    /// Leave out the guests: Debian's kernels in QEMU
+    #[arg(long)]
+    skip_vm: bool,
+    /// Run all kernel tests in the guests, most of an hour, and hold docs/kernels.md against what was found
+    #[arg(long, conflicts_with = "skip_vm")]
+    matrix: bool,
+    /// Write docs/kernels.md in place of holding it against what was found
+    #[arg(long, requires = "matrix", conflicts_with = "skip_kernel")]
+    write_docs: bool,
+}
+
 /// Runs every step, prints what became of each, and says whether all passed.
-pub(crate) fn test(root: &Path, skip_kernel: bool, skip_vm: bool) -> bool {
+pub(crate) fn test(root: &Path, options: Options) -> bool {
     let mut steps = Vec::new();
     let mut step = |name, work: &dyn Fn() -> Result<Counts>| {
         println!("\n=== {name}");
@@ -70,17 +89,25 @@ pub(crate) fn test(root: &Path, skip_kernel: bool, skip_vm: bool) -> bool {
         let options = fuzz::Options::default();
         fuzz::fuzz(root, &options).map(|passed| Counts { passed, ..ONE })
     });
+    let host = Cell::new(None);
     step("kernel tests", &|| {
-        if skip_kernel {
+        if options.skip_kernel {
             return Ok(skipped("kernel tests", "--skip-kernel"));
         }
-        kernel_tests(root)
+        let (counts, report) = kernel_tests(root)?;
+        // Tests that failed have not found what the kernel gives.
+        host.set((counts.failed == 0).then_some(report));
+        Ok(counts)
     });
     step("vm", &|| {
-        if skip_vm {
+        if options.skip_vm {
             return Ok(skipped("guests", "--skip-vm"));
         }
-        let sums = vm::test(root, &rebuilt(root)?)?;
+        let whole = options.matrix.then(|| vm::Whole {
+            host: host.take(),
+            write_docs: options.write_docs,
+        });
+        let sums = vm::test(root, &rebuilt(root)?, whole)?;
         Ok(Counts {
             passed: sums.passed,
             failed: sums.failed,
@@ -225,7 +252,7 @@ fn rebuilt(root: &Path) -> Result<PathBuf> {
     Ok(object)
 }
 
-fn kernel_tests(root: &Path) -> Result<Counts> {
+fn kernel_tests(root: &Path) -> Result<(Counts, Report)> {
     let main = "faultscope/tests/kernel/main.rs";
     if !root.join(main).exists() {
         bail!(
@@ -233,11 +260,11 @@ fn kernel_tests(root: &Path) -> Result<Counts> {
         );
     }
     let object = rebuilt(root)?;
-    let (counts, _) = on_this_kernel(tests(root).env("FAULTSCOPE_BPF_OBJECT", object))?;
+    let (counts, report) = on_this_kernel(tests(root).env("FAULTSCOPE_BPF_OBJECT", object))?;
     if counts.passed + counts.failed == 0 {
         bail!("no kernel test ran; is every one compiled out or skipped?");
     }
-    Ok(counts)
+    Ok((counts, report))
 }
 
 /// The tests of the statistics on data that SciPy has just drawn and answered.

@@ -45,14 +45,7 @@ enum Task {
         check: bool,
     },
     /// Run everything: set-up, BPF build, format, clippy, lint, unit tests, kernel tests here and in QEMU
-    Test {
-        /// Leave out the tests that load BPF programs on the running kernel
-        #[arg(long)]
-        skip_kernel: bool,
-        /// Leave out the same tests on Debian's kernels in QEMU
-        #[arg(long)]
-        skip_vm: bool,
-    },
+    Test(ci::Options),
     /// Feed parsers and readers with damaged input, five seconds each
     Fuzz(fuzz::Options),
     /// Run the kernel tests, a command or a shell on Debian's kernels in QEMU
@@ -101,11 +94,8 @@ fn dispatch(task: &Task) -> Result<ExitCode> {
         Task::Setup { bench } => setup::setup(&root, *bench)?,
         Task::Ebpf { check } => ebpf::ebpf(&root, *check)?,
         // Its last line is the sum of all tests, so its failure says no more than the exit code.
-        Task::Test {
-            skip_kernel,
-            skip_vm,
-        } if !ci::test(&root, *skip_kernel, *skip_vm) => return Ok(ExitCode::FAILURE),
-        Task::Test { .. } => {}
+        Task::Test(options) if !ci::test(&root, *options) => return Ok(ExitCode::FAILURE),
+        Task::Test(_) => {}
         Task::Fuzz(options) => {
             fuzz::fuzz(&root, options)?;
         }
