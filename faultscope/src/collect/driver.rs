@@ -296,9 +296,6 @@ impl Collector {
     /// # Errors
     /// A map that cannot be read.
     pub fn harvest(&mut self) -> anyhow::Result<()> {
-        self.workload
-            .read(&mut self.maps, is_alive)
-            .context("reading the marks of the workload from the BPF maps")?;
         self.tables.takers(&self.maps, &mut self.pending, is_alive);
         let is_on = ["mm_fault_begin", "mm_fault_entry"]
             .iter()
@@ -307,7 +304,11 @@ impl Collector {
             .threads(&self.maps, is_on, &mut self.pending, is_alive);
         self.threads
             .collect(&mut self.maps, &mut self.pending)
-            .context("reading thread rows from the BPF maps")
+            .context("reading thread rows from the BPF maps")?;
+        // After the rows: a process is marked before it can have one, so that no row read above lacks its mark.
+        self.workload
+            .read(&mut self.maps, is_alive)
+            .context("reading the marks of the workload from the BPF maps")
     }
 
     /// Whether the tables of what comes and goes fill up, so that they should be

@@ -3,14 +3,19 @@
 use faultscope::commands::session::{Options, Session};
 
 use crate::support::{
-    Child, Link, Pages, Role, demand, demand_exactly, feature, object, print_losses, process, tick,
+    Child, Link, Pages, Role, demand, demand_exactly, feature, is_answered, object, print_losses,
+    process, tick,
 };
 
 pub(crate) const ROLES: &[(&str, Role)] = &[
     ("workload_tree", tree),
     ("workload_stranger", stranger),
     ("workload_storm", storm),
+    ("workload_forks", forks),
 ];
+
+/// Name of a process that forks on, and of its children.
+const FORKS: &std::ffi::CStr = c"marked-forks";
 
 /// Pages that each process of a tree touches.
 const TOUCHED: usize = 16;
@@ -58,6 +63,22 @@ fn storm(link: &mut Link, arguments: &[u64]) {
     link.stop([0; 4]);
     drop(held);
     wait_for_all();
+    link.stop([0; 4]);
+}
+
+/// Forks one child after the other, each of which faults, until it is answered; reports how many.
+fn forks(link: &mut Link, _arguments: &[u64]) {
+    // SAFETY: a string that ends; what is not a name is not looked at.
+    unsafe { libc::prctl(libc::PR_SET_NAME, FORKS.as_ptr()) };
+    link.stop([u64::from(std::process::id()), 0, 0, 0]);
+    let mut n = 0;
+    while !is_answered() {
+        forked(|| Pages::new(TOUCHED).touch());
+        wait_for_all();
+        n += 1;
+    }
+    // The first goes on by the answer that ended the loop.
+    link.stop([n, 0, 0, 0]);
     link.stop([0; 4]);
 }
 
@@ -142,6 +163,42 @@ fn exactly_the_descendants_of_the_command_are_marked() {
     child.finish();
     stranger.finish();
     feature("process tree of a recorded command", Ok(()));
+}
+
+/// A process that comes while a reading is made has its mark in the interval in which it has its faults.
+#[test]
+fn processes_that_come_during_a_reading_are_marked() {
+    const READINGS: usize = 40;
+    let mut session = session(None);
+    let mut child = session
+        .mark(|| Child::start("workload_forks", &[]))
+        .expect("the map takes a mark");
+    tick(&mut session);
+    child.go();
+    let (mut marked, mut unmarked) = (0, 0);
+    let mut count = |session: &mut Session| {
+        let interval = session.interval().expect("the maps can be read");
+        let delta = &interval.delta;
+        let forks = delta.threads.values().filter(|thread| {
+            thread.comm.as_bytes() == FORKS.to_bytes() && thread.counters.faults() > 0
+        });
+        for thread in forks {
+            match delta.processes.get(&thread.process) {
+                Some(process) if process.is_workload => marked += 1,
+                _ => unmarked += 1,
+            }
+        }
+    };
+    for _ in 0..READINGS {
+        count(&mut session);
+    }
+    let [forked, ..] = child.step();
+    child.report();
+    count(&mut session);
+    demand("processes forked", forked, READINGS as u64);
+    demand("processes with faults and a mark", marked, forked / 2);
+    demand_exactly("processes with faults and no mark", unmarked, 0);
+    child.finish();
 }
 
 #[test]
