@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::align::{self, Class};
 use super::locks::{LockRow, Per, Run, rows_kept};
 use super::observed::{Observed, Waits, cell, count, real, text};
-use super::stats::{Comparison, MIN_EVENTS, compare, compare_pairs};
+use super::stats::{Comparison, MIN_EVENTS, compare_runs};
 use crate::model::{Model, Row, Table, TableId, Value};
 
 /// What waits or holds are told by.
@@ -364,15 +364,9 @@ fn bounces(sides: [&[Observed]; 2], pairs: Option<&[(usize, usize)]>) -> Vec<Bou
                 let share = |c: &[u64; 5]| real(c[at]) / real(c.iter().sum());
                 counts[i].iter().map(share).collect::<Vec<f64>>()
             });
-            let compared = match pairs {
-                Some(pairs) => {
-                    let pair =
-                        |(a, b): &(usize, usize)| Some((*shares[0].get(*a)?, *shares[1].get(*b)?));
-                    compare_pairs(&pairs.iter().filter_map(pair).collect::<Vec<_>>())
-                }
-                None => compare(&shares[0], &shares[1]),
+            let Some(comparison) = compare_runs(&shares, pairs) else {
+                continue;
             };
-            let Some(comparison) = compared else { continue };
             if comparison.before.max(comparison.after) >= MIN_SHARE {
                 all.push(Bounce {
                     class: class.clone(),

@@ -6,8 +6,7 @@ use super::align::Class;
 use super::observed::{Observed, Waits, real};
 use super::stats::{
     Blind, Comparison, Design, Direction, FDR, Filtered, Margin, PoissonInterval, Presence,
-    Verdict, benjamini_hochberg, compare, compare_pairs, filter_blind, poisson_interval, presence,
-    too_small,
+    Verdict, benjamini_hochberg, compare_runs, filter_blind, poisson_interval, presence, too_small,
 };
 
 /// What waits are divided by.
@@ -303,13 +302,7 @@ fn row(
         let all: Vec<f64> = side(i).filter_map(|(w, _)| w.p99_ns).collect();
         super::stats::median(&all)
     });
-    let test = |values: &[Vec<f64>; 2]| match pairs {
-        Some(pairs) => {
-            let pair = |(a, b): &(usize, usize)| Some((*values[0].get(*a)?, *values[1].get(*b)?));
-            compare_pairs(&pairs.iter().filter_map(pair).collect::<Vec<_>>())
-        }
-        None => compare(&values[0], &values[1]),
-    };
+    let test = |values: &[Vec<f64>; 2]| compare_runs(values, pairs);
     let is_tested = presence == Presence::Both;
     let of_fault = |i: usize| -> Option<Vec<f64>> {
         let share = |r: &Run<'_>| Some(real(r.waits(class).wait_ns) / r.fault_ns?);

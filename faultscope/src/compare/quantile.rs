@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::align::Class;
 use super::observed::Observed;
-use super::stats::{ALPHA, Comparison, compare, compare_pairs};
+use super::stats::{ALPHA, Comparison, compare_runs};
 use crate::sample::{Delta, counters::LOCK_CLASS_NAMES, delta::FAULT_PATHS, histogram::Histogram};
 
 /// Quantiles that are compared, the tails last.
@@ -146,13 +146,7 @@ fn quantile(
         let value = |h: &&Histogram| h.quantile_ns(q).map(super::observed::real);
         histograms[i].iter().filter_map(value).collect()
     });
-    let compared = || match pairs {
-        Some(pairs) => {
-            let pair = |(a, b): &(usize, usize)| Some((*values[0].get(*a)?, *values[1].get(*b)?));
-            compare_pairs(&pairs.iter().filter_map(pair).collect::<Vec<_>>())
-        }
-        None => compare(&values[0], &values[1]),
-    };
+    let compared = || compare_runs(&values, pairs);
     Quantile {
         name,
         needed,

@@ -31,7 +31,7 @@ pub use poisson::{PoissonInterval, Presence, poisson_interval, poisson_upper, pr
 pub use shift::{Scale, Shift, paired_shift, shift};
 pub use signed_rank::signed_rank;
 pub use small::{aa_floor, small_n};
-pub use verdict::{Comparison, Direction, Margin, Verdict, compare, compare_pairs};
+pub use verdict::{Comparison, Direction, Margin, Verdict, compare, compare_pairs, compare_runs};
 
 /// Pairwise values that were made, for tests that hold the work to a bound.
 #[cfg(test)]

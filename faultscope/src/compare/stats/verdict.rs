@@ -135,6 +135,21 @@ pub fn compare_pairs(pairs: &[(f64, f64)]) -> Option<Comparison> {
     })
 }
 
+/// Compares two sides of runs: by `pairs` of their places if there are any, else as independent ones.
+///
+/// A pair with a place that a side does not have does not count. `None` as by [`compare_pairs`] and [`compare`].
+#[must_use]
+pub fn compare_runs(
+    values: &[Vec<f64>; 2],
+    pairs: Option<&[(usize, usize)]>,
+) -> Option<Comparison> {
+    let Some(pairs) = pairs else {
+        return compare(&values[0], &values[1]);
+    };
+    let pair = |(a, b): &(usize, usize)| Some((*values[0].get(*a)?, *values[1].get(*b)?));
+    compare_pairs(&pairs.iter().filter_map(pair).collect::<Vec<_>>())
+}
+
 impl Comparison {
     /// The verdict for a p that was adjusted for its family, significant up to `level`: [`ALPHA`] for headline
     /// metrics, [`super::FDR`] among lock classes.
