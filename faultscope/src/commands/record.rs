@@ -16,7 +16,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 pub(super) use describe::identity;
-pub(super) use one::Lost;
 pub(super) use rounds::Item;
 
 use super::session::Options;
@@ -82,8 +81,7 @@ pub fn run(record: &Record) -> anyhow::Result<u8> {
         let outcome = one::run(record, item, &series, &mut signals)?;
         status = outcome.status;
         let is_whole = outcome.reasons.is_empty() && outcome.lost.is_none();
-        let lost = outcome.lost.map(|lost| lost.text);
-        for reason in outcome.reasons.into_iter().chain(lost) {
+        for reason in outcome.reasons.into_iter().chain(outcome.lost) {
             say(&reason);
         }
         if status == 0 && record.is_strict && !is_whole {

@@ -10,7 +10,7 @@ use super::load::{SKIP, SKIPPED};
 use super::plan::Options;
 use super::point::{Point, Seen};
 use super::{Job, Stop};
-use crate::commands::record::{Item, Lost, Record, bare, one};
+use crate::commands::record::{Item, Record, bare, one};
 use crate::commands::session;
 use crate::export::report::{Beside, Gather};
 use crate::host::{Fact, HostFacts};
@@ -33,8 +33,8 @@ const REFAULT_WINDOW: Duration = Duration::from_secs(60);
 /// What became of a point.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// It was made; the sentences say why its recording is not whole, and what was lost.
-    Made(Box<Point>, Vec<String>, Option<Lost>),
+    /// It was made; the sentences say why its recording is not whole, losses apart.
+    Made(Box<Point>, Vec<String>),
     /// It cannot be run here.
     Skipped(String),
     /// It failed.
@@ -81,7 +81,7 @@ pub(super) fn measure(
         let output = output(recording.run()).to_owned();
         Ok(match outcome.status {
             0 => match made(&output, job, &mut recording) {
-                Ok(point) => Ended::Made(Box::new(point), outcome.reasons, outcome.lost),
+                Ok(point) => Ended::Made(Box::new(point), outcome.reasons),
                 Err(Stop::Skip(reason)) => Ended::Skipped(reason),
                 Err(Stop::Failed(error)) => Ended::Failed(crate::error::message(&error)),
             },

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Job;
+use crate::compare::loss::{Loss, loss};
 use crate::load::MEMBER;
 use crate::model::Model;
 use crate::sample::Counters;
@@ -28,6 +29,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// What was lost, each against the table it is missing from.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let lost = self.model.lost.iter();
+        lost.filter_map(|lost| loss(&lost.id, lost.total, self.model.delta()))
+            .collect()
+    }
+
     /// Why a signal was not measured.
     pub(super) fn why_not(&self, signal: &str) -> Option<&str> {
         let missing = self.model.missing.iter().find(|m| *m.signal == *signal)?;

@@ -7,10 +7,11 @@ use anyhow::Context as _;
 
 use super::measure::{Ended, measure};
 use super::plan::{Options, Room, Style, jobs, obstacle};
-use super::point::Point;
+use super::point::{Point, Seen};
 use super::{Column, Job, default_directory, table};
-use crate::commands::record::{Lost, identity};
+use crate::commands::record::identity;
 use crate::compare::gate::MAX_LOSS;
+use crate::compare::loss::Loss;
 use crate::error::{Exit, Failure};
 use crate::host::{clock, system::SystemReader};
 use crate::load::allowed;
@@ -118,12 +119,14 @@ pub(super) fn sweep(
             Ok(ended) => ended,
         };
         match ended {
-            Ended::Made(point, mut reasons, lost) => {
-                match lost.map(weigh) {
-                    // Nobody reads it if it is closed.
-                    Some(Ok(little)) => drop(writeln!(err, "faultscope: {title}: {little}")),
-                    Some(Err(reason)) => reasons.push(reason),
-                    None => {}
+            Ended::Made(point, mut reasons) => {
+                let losses = point.seen.as_ref().map(Seen::losses).unwrap_or_default();
+                for loss in losses {
+                    match weigh(&loss) {
+                        // Nobody reads it if it is closed.
+                        Ok(little) => drop(writeln!(err, "faultscope: {title}: {little}")),
+                        Err(reason) => reasons.push(reason),
+                    }
                 }
                 for reason in reasons {
                     tell(err, &mut rest.incomplete, format!("{title}: {reason}"));
@@ -286,16 +289,18 @@ fn said(points: &[Point]) -> Vec<String> {
     notes.into_iter().map(line).collect()
 }
 
-/// Whether a loss is too little to spoil a point, or why it does.
-///
-/// Losses are of the whole machine, so that one event of somebody else's must not.
-fn weigh(lost: Lost) -> Result<String, String> {
-    if lost.share > MAX_LOSS {
-        return Err(lost.text);
+/// Whether a loss is too little to spoil a point, or why it does; by its share of the table it is missing from, as
+/// `compare` judges it.
+fn weigh(loss: &Loss) -> Result<String, String> {
+    if loss.share() > MAX_LOSS {
+        return Err(format!(
+            "events were lost, and the recording says so: {}",
+            loss.text()
+        ));
     }
     Ok(format!(
-        "{}; not more than {:.1} % of the faults and waits, so the point counts as whole",
-        lost.text,
+        "{}; not more than {:.1} % of them, so the point counts as whole",
+        loss.text(),
         100.0 * MAX_LOSS
     ))
 }
@@ -359,16 +364,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_of_one_event_in_a_thousand_spoils_no_point() {
-        let lost = |share| Lost {
-            text: "2 lost (a_full)".to_owned(),
-            share,
+    fn a_loss_of_one_event_in_a_thousand_of_its_table_spoils_no_point() {
+        let loss = |missing| Loss {
+            id: "given_back_overwritten".to_owned(),
+            lost: 7,
+            missing,
+            whole: 10_000,
+            what: "bytes given back",
         };
-        let little = weigh(lost(0.001)).expect("too little");
+        let little = weigh(&loss(10)).expect("too little");
         assert!(
-            little.starts_with("2 lost (a_full); not more than 0.1 %"),
+            little.starts_with("10 lost of 10.0k bytes given back (given_back_overwritten); not"),
             "{little}"
         );
-        assert_eq!(weigh(lost(0.0011)), Err("2 lost (a_full)".to_owned()));
+        // However many faults there were beside.
+        let much = weigh(&loss(11)).expect_err("too much");
+        assert!(
+            much.ends_with("11 lost of 10.0k bytes given back (given_back_overwritten)"),
+            "{much}"
+        );
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -30,19 +29,10 @@ pub(in crate::commands) struct Outcome {
     pub(in crate::commands) status: u8,
     /// Why the recording is not whole, losses apart.
     pub(in crate::commands) reasons: Vec<String>,
-    /// What was lost, if anything was.
-    pub(in crate::commands) lost: Option<Lost>,
+    /// What was lost, a sentence, if anything was.
+    pub(in crate::commands) lost: Option<String>,
     /// The user stopped it.
     pub(in crate::commands) is_stopped: bool,
-}
-
-/// Events that were lost.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::commands) struct Lost {
-    /// How many of which kind, a sentence.
-    pub(in crate::commands) text: String,
-    /// The largest loss as a share of the events of the machine, 0 to 1: faults and contended waits.
-    pub(in crate::commands) share: f64,
 }
 
 /// Makes one run.
@@ -84,7 +74,6 @@ pub(in crate::commands) fn run(
         session: Some(session),
         writer: Some(writer),
         seen: Progress::default(),
-        waits: 0,
         lost: Vec::new(),
         own: BTreeSet::new(),
         start_ns: description.start_mono_ns,
@@ -213,24 +202,6 @@ struct Stop {
     is_stopped: bool,
 }
 
-/// What was lost, beside so many events that were counted.
-fn lost(kinds: &[(Arc<str>, u64)], events: u64) -> Option<Lost> {
-    let most = kinds.iter().map(|(_, n)| *n).max()?;
-    let told: Vec<String> = kinds
-        .iter()
-        .map(|(id, n)| format!("{n} lost ({id})"))
-        .collect();
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    let share = most as f64 / events.saturating_add(most).max(1) as f64;
-    Some(Lost {
-        text: format!(
-            "events were lost, and the recording says so: {}",
-            told.join("; ")
-        ),
-        share,
-    })
-}
-
 /// A file being written, until it breaks off.
 struct Recording {
     session: Option<Session>,
@@ -238,10 +209,8 @@ struct Recording {
     /// Programs named by the user that are missing.
     named: Vec<String>,
     seen: Progress,
-    /// Contended waits.
-    waits: u64,
-    /// Kinds of loss that are not 0, and how many.
-    lost: Vec<(Arc<str>, u64)>,
+    /// Kinds of loss that are not 0, with how many.
+    lost: Vec<String>,
     /// Processes of the workload.
     own: BTreeSet<u32>,
     start_ns: u64,
@@ -361,15 +330,13 @@ impl Recording {
         let losses = session.context().losses.clone();
         let delta = &interval.delta;
         self.seen.elapsed_ns = delta.t_mono_ns.saturating_sub(self.start_ns);
-        let total = delta.total();
-        self.seen.faults += total.faults();
-        self.waits += total.waits();
+        self.seen.faults += delta.total().faults();
         self.seen.lost = delta.losses.iter().map(|l| l.total).sum();
         self.lost = losses
             .iter()
             .zip(&delta.losses)
             .filter(|(_, loss)| loss.total > 0)
-            .map(|(kind, loss)| (Arc::clone(&kind.id), loss.total))
+            .map(|(kind, loss)| format!("{} lost ({})", loss.total, kind.id))
             .collect();
         let own = delta.processes.iter().filter(|(_, p)| p.is_workload);
         self.own.extend(own.map(|(id, _)| id.tgid));
@@ -398,7 +365,12 @@ impl Recording {
                 .push("the recording broke off; what was recorded before is in the file".into());
         }
         outcome.reasons.append(&mut self.named);
-        outcome.lost = lost(&self.lost, self.seen.faults + self.waits);
+        outcome.lost = (!self.lost.is_empty()).then(|| {
+            format!(
+                "events were lost, and the recording says so: {}",
+                self.lost.join("; ")
+            )
+        });
     }
 
     /// Names other tasks that were busy.
@@ -471,21 +443,5 @@ impl Recording {
             // If this cannot be written either, the file says that it was cut short, which is as true.
             writer.finish(&end).ok();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_is_told_with_its_share_of_the_events() {
-        assert_eq!(lost(&[], 100), None);
-        let kinds: [(Arc<str>, u64); 2] = [("a_full".into(), 1), ("b_full".into(), 3)];
-        let told = lost(&kinds, 997).expect("two kinds");
-        assert!(told.text.ends_with("1 lost (a_full); 3 lost (b_full)"));
-        assert!((told.share - 0.003).abs() < 1e-12, "{}", told.share);
-        let all = lost(&kinds, 0).expect("nothing was counted");
-        assert!((all.share - 1.0).abs() < 1e-12, "{}", all.share);
     }
 }
