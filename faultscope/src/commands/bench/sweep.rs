@@ -298,6 +298,10 @@ fn weigh(loss: &Loss) -> Result<String, String> {
             loss.text()
         ));
     }
+    if loss.missing == 0 {
+        let (lost, id) = (loss.lost, &loss.id);
+        return Ok(format!("{lost} lost ({id}), none of them this point's"));
+    }
     Ok(format!(
         "{}; not more than {:.1} % of them, so the point counts as whole",
         loss.text(),
@@ -376,6 +380,10 @@ mod tests {
         assert!(
             little.starts_with("10 lost of 10.0k bytes given back (given_back_overwritten); not"),
             "{little}"
+        );
+        assert_eq!(
+            weigh(&loss(0)).expect("of others"),
+            "7 lost (given_back_overwritten), none of them this point's"
         );
         // However many faults there were beside.
         let much = weigh(&loss(11)).expect_err("too much");
