@@ -199,7 +199,7 @@ fn ratios(by_threads: &[AtThreads]) -> Option<String> {
     let svg = lines(&marks, 1.0, "after over before by number of threads");
     Some(figure(
         "ratio",
-        "after / before by threads",
+        "ratio of the means by threads, after / before",
         note,
         "tall",
         &labels,

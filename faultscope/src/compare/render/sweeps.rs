@@ -35,7 +35,7 @@ impl Document {
             });
         }
         if !sweep.by_threads.is_empty() {
-            self.title("after / before by threads, above 1 is better");
+            self.title("ratio of the means by threads, after / before; above 1 is better");
             let row = |at: &AtThreads| {
                 let interval = at.interval.map_or_else(
                     || "none".to_owned(),

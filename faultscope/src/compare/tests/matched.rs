@@ -341,7 +341,7 @@ fn recorded_sweeps_are_told_by_threads() {
     let shown = words(&text(&found));
     for part in [
         "pages/s by configuration: no single verdict",
-        "after / before by threads",
+        "ratio of the means by threads, after / before",
         "geometric mean",
         "contention s 0.3",
     ] {
