@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use faultscope::commands::session::Session;
@@ -338,8 +339,8 @@ fn on_each_answer(link: &mut Link, mut load: impl FnMut()) {
     }
 }
 
-/// Anonymous pages that come and go, and a file larger than what is left of the
-/// cgroup's limit, so that reclaim takes its pages.
+/// Anonymous pages that come and go or change lists, and a file larger than what is
+/// left of the cgroup's limit, so that reclaim takes its pages.
 fn reclaim(link: &mut Link, arguments: &[u64]) {
     moved(link, arguments[0]);
     let path = std::env::temp_dir().join(format!("faultscope-test-{}", std::process::id()));
@@ -352,11 +353,14 @@ fn reclaim(link: &mut Link, arguments: &[u64]) {
         use std::os::fd::AsRawFd as _;
         Pages::map(4096, libc::MAP_PRIVATE, file.as_raw_fd())
     };
+    let kept = Pages::new(1024);
+    kept.touch();
     on_each_answer(link, || {
         for _ in 0..20 {
-            let pages = Pages::new(1024);
+            let pages = Pages::new(64);
             pages.touch();
             pages.advise(libc::MADV_COLD);
+            lock_and_unlock(&kept);
         }
         mapped.read();
         mapped.advise(libc::MADV_PAGEOUT);
@@ -374,7 +378,16 @@ fn fill(link: &mut Link, arguments: &[u64]) {
     link.stop([0; 4]);
 }
 
-/// Moves the pages of such a file to the unevictable list and back.
+/// Moves pages to the unevictable list and back.
+fn lock_and_unlock(pages: &Pages) {
+    let (start, bytes) = (pages.start().cast(), pages.bytes());
+    // SAFETY: the mapping's own range, whose contents stay.
+    assert_eq!(unsafe { libc::mlock(start, bytes) }, 0, "mlock");
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::munlock(start, bytes) }, 0, "munlock");
+}
+
+/// Does so with the pages of such a file.
 fn foreign_pages(link: &mut Link, arguments: &[u64]) {
     moved(link, arguments[1]);
     use std::os::fd::AsRawFd as _;
@@ -386,35 +399,35 @@ fn foreign_pages(link: &mut Link, arguments: &[u64]) {
     let mapped = Pages::map(2048, libc::MAP_SHARED, file.as_raw_fd());
     on_each_answer(link, || {
         for _ in 0..20 {
-            let (start, bytes) = (mapped.start().cast(), mapped.bytes());
-            // SAFETY: the mapping's own range, whose contents stay.
-            assert_eq!(unsafe { libc::mlock(start, bytes) }, 0, "mlock");
-            // SAFETY: as above.
-            assert_eq!(unsafe { libc::munlock(start, bytes) }, 0, "munlock");
+            lock_and_unlock(&mapped);
         }
     });
 }
 
 /// Four threads that map, touch and unmap: beside each other in one page table,
-/// and each its own.
+/// and each its own. They begin together: who meets by chance alone seldom does so
+/// where CPUs are emulated.
 fn mm(link: &mut Link, _: &[u64]) {
     let shared = Pages::new(512 * 2);
     on_each_answer(link, || {
+        let together = Barrier::new(4);
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let shared = &shared;
+                let (shared, together) = (&shared, &together);
                 scope.spawn(move || {
                     pin(thread % 2);
                     for _ in 0..20 {
+                        together.wait();
                         for page in (thread..1024).step_by(4) {
                             shared.touch_part(page, 1);
                         }
+                        let own = Pages::new(256);
+                        own.touch();
+                        drop(own);
+                        together.wait();
                         if thread == 0 {
                             shared.advise(libc::MADV_DONTNEED);
                         }
-                        let own = Pages::new(1024);
-                        own.touch();
-                        drop(own);
                         allocate_from_the_zone();
                     }
                 });
@@ -428,7 +441,7 @@ fn mm(link: &mut Link, _: &[u64]) {
 /// whose name the file system then refuses.
 fn allocate_from_the_zone() {
     static VALUE: [u8; 65536] = [0; 65536];
-    for _ in 0..50 {
+    for _ in 0..100 {
         // SAFETY: names end in NUL, the value is as long as told.
         let done = unsafe {
             libc::setxattr(

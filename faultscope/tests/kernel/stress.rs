@@ -35,7 +35,7 @@ pub(crate) const ROLES: &[(&str, Role)] = &[
 
 /// Seconds of a test that is not told otherwise.
 const SECONDS: u64 = 10;
-/// What the two processes of a cgroup may use together: less than their files and what
+/// What the two processes of a cgroup keep together after reclaim: less than their files and what
 /// else they have, and less than they write where there is swap.
 const LIMIT: u64 = 32 << 20;
 /// Pages of each process's file, 16 MiB, and of memory that is to be swapped out, 24 MiB.
@@ -158,7 +158,9 @@ impl Storm {
     fn new() -> Self {
         let cgroups = [Cgroup::new("stress-one"), Cgroup::new("stress-two")];
         for cgroup in &cgroups {
-            cgroup.limit(LIMIT);
+            // A hard limit alone has killed a process that wrote faster than CPUs in turns reclaim.
+            cgroup.throttle(LIMIT);
+            cgroup.limit(2 * LIMIT);
         }
         let cpus = cpus() as u64;
         let has_swap = u64::from(has_swap());

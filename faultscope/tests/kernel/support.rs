@@ -563,6 +563,12 @@ impl Cgroup {
         std::fs::write(file, bytes.to_string()).expect("a limit can be set");
     }
 
+    /// Has the kernel reclaim its memory above `bytes` without killing anybody; cgroup v2 alone can.
+    pub(crate) fn throttle(&self, bytes: u64) {
+        std::fs::write(self.path.join("memory.high"), bytes.to_string())
+            .expect("a threshold can be set");
+    }
+
     /// Moves a process into it.
     pub(crate) fn take(&self, pid: u32) {
         std::fs::write(self.path.join("cgroup.procs"), pid.to_string())
