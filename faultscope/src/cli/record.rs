@@ -71,8 +71,8 @@ pub struct RecordArgs {
     /// format faultscope knows; may be repeated. Without a direction compare gives no verdict on it.
     #[arg(long = "metric", value_name = "NAME[:UNIT][:higher|lower]=REGEX", value_parser = MetricRule::from_str, requires = "command")]
     pub metrics: Vec<MetricRule>,
-    /// Ends with status 4 in place of 0 if events were lost, a probe named with --probe is missing, or the recording
-    /// broke off.
+    /// Ends with status 4 in place of 0 if events were lost, a probe named with --probe or a figure named with --metric
+    /// is missing, or the recording broke off.
     #[arg(long)]
     pub strict: bool,
     /// Uses this compiled BPF object in place of the one built in.

@@ -80,7 +80,8 @@ pub fn run(record: &Record) -> anyhow::Result<u8> {
     for (n, item) in items.iter().enumerate() {
         let outcome = one::run(record, item, &series, &mut signals)?;
         status = outcome.status;
-        let is_whole = outcome.reasons.is_empty() && outcome.lost.is_none();
+        let is_whole =
+            outcome.reasons.is_empty() && outcome.lost.is_none() && !outcome.lacks_figure;
         for reason in outcome.reasons.into_iter().chain(outcome.lost) {
             say(&reason);
         }

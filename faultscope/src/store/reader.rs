@@ -212,7 +212,7 @@ impl Recording {
         range.map(|index| self.interval(index))
     }
 
-    /// Every way to lose events, with what was lost from attach to the last interval.
+    /// Every way to lose events, with what was lost from the first interval to the last.
     ///
     /// # Errors
     /// As [`Recording::interval`], of the last.

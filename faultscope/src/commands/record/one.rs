@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -20,7 +21,7 @@ use crate::name::scrub;
 use crate::run::{Child, Command, Drained, Inlets, Relay, Signals, wait_readable};
 use crate::sample::run::{End, RunFact, Workload};
 use crate::store::Writer;
-use crate::workload::{Metric, results, settle_work};
+use crate::workload::{Metric, MetricRule, results, settle_work};
 
 /// How a run ended.
 #[derive(Debug, Default)]
@@ -31,6 +32,8 @@ pub(in crate::commands) struct Outcome {
     pub(in crate::commands) reasons: Vec<String>,
     /// What was lost, a sentence, if anything was.
     pub(in crate::commands) lost: Option<String>,
+    /// A figure that the user named is not in the command's output.
+    pub(in crate::commands) lacks_figure: bool,
     /// The user stopped it.
     pub(in crate::commands) is_stopped: bool,
 }
@@ -74,6 +77,7 @@ pub(in crate::commands) fn run(
         session: Some(session),
         writer: Some(writer),
         seen: Progress::default(),
+        lost_before: base.losses.iter().map(|loss| loss.total).collect(),
         lost: Vec::new(),
         own: BTreeSet::new(),
         start_ns: description.start_mono_ns,
@@ -117,7 +121,7 @@ pub(in crate::commands) fn run(
             ));
         }
         workload.output = describe::output(&relay.kept());
-        let metrics = take_results(record, workload);
+        let metrics = take_results(record, workload, &mut outcome);
         recording.write_results(workload, &metrics);
     }
     recording.finish(item, &stop, record.is_quiet, &mut outcome);
@@ -151,15 +155,17 @@ fn not_started(error: anyhow::Error) -> anyhow::Result<Outcome> {
     Ok(Outcome {
         status: spawn.status(),
         reasons: vec![format!("{}; nothing was recorded", message(&error))],
-        lost: None,
         is_stopped: true,
+        ..Outcome::default()
     })
 }
 
 /// What the command printed of its own figures; those that cannot be taken are said and kept with it.
-pub(super) fn take_results(record: &Record, workload: &mut Workload) -> Vec<Metric> {
+fn take_results(record: &Record, workload: &mut Workload, outcome: &mut Outcome) -> Vec<Metric> {
     let (mut metrics, reasons) = results(&workload.output.text, &record.metrics);
     settle_work(&workload.argv, &mut metrics);
+    let is_there = |rule: &MetricRule| metrics.iter().any(|m| m.name == rule.name());
+    outcome.lacks_figure = !record.metrics.iter().all(is_there);
     for reason in &reasons {
         say(&format!("a result was not taken: {reason}"));
     }
@@ -209,6 +215,8 @@ struct Recording {
     /// Programs named by the user that are missing.
     named: Vec<String>,
     seen: Progress,
+    /// Events of each kind that were lost while programs were attached, before the recording began.
+    lost_before: Vec<u64>,
     /// Kinds of loss that are not 0, with how many.
     lost: Vec<String>,
     /// Processes of the workload.
@@ -326,9 +334,13 @@ impl Recording {
     /// Reads one interval and writes it.
     fn append(&mut self) -> anyhow::Result<()> {
         let session = self.session()?;
-        let interval = session.interval()?;
+        let mut interval = session.interval()?;
         let losses = session.context().losses.clone();
-        let delta = &interval.delta;
+        // Nobody else has it yet, so nothing is copied.
+        let delta = Arc::make_mut(&mut interval.delta);
+        for (loss, before) in delta.losses.iter_mut().zip(&self.lost_before) {
+            loss.total = loss.total.saturating_sub(*before);
+        }
         self.seen.elapsed_ns = delta.t_mono_ns.saturating_sub(self.start_ns);
         self.seen.faults += delta.total().faults();
         self.seen.lost = delta.losses.iter().map(|l| l.total).sum();

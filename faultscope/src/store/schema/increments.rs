@@ -434,7 +434,7 @@ pub(super) const TABLES: &[Table] = &[
             ROW,
             columns! {
                 Int "loss" "`loss_kind.position`";
-                Int "total" "events lost since attach";
+                Int "total" "events lost since the recording began";
                 Int "increment" "events lost in the interval";
             },
         ],
