@@ -50,12 +50,16 @@ pub struct CompareArgs {
     pub min_effect: f64,
     /// Learns the smallest difference from two halves of the side before; with one side, holds its halves against each
     /// other.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "floor")]
     pub aa: bool,
+    /// Learns the smallest difference from these recordings or directories: eight runs or more that differ in nothing,
+    /// kept to tell what chance does (the A/A floor). Single runs are held against it too.
+    #[arg(long, value_name = "RUNS", num_args = 1..)]
+    pub floor: Vec<PathBuf>,
     /// Pairs runs of one round (record --alternate), which takes out drift.
     #[arg(long)]
     pub paired: bool,
-    /// Tells a sweep by its thread counts alone, without a row for each configuration.
+    /// Tells a sweep by its numbers of threads, processes or clients alone, without a row for each configuration.
     #[arg(long)]
     pub by_threads: bool,
     /// Ends with status 3 if the primary metric or a gated one has no verdict.
@@ -104,6 +108,7 @@ impl CompareArgs {
         Ok(Request {
             before,
             after,
+            floor: self.floor,
             options: Options {
                 labels,
                 vary: self.vary,

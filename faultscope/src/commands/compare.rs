@@ -17,6 +17,8 @@ pub struct Request {
     pub before: Vec<PathBuf>,
     /// Those of the side after; empty if the first side is held against itself.
     pub after: Vec<PathBuf>,
+    /// Those of runs that differ in nothing; may be empty.
+    pub floor: Vec<PathBuf>,
     /// How to compare.
     pub options: Options,
     /// How to write it.
@@ -40,7 +42,7 @@ pub fn run(request: &Request, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     } else {
         [before, load::side(&request.after)?]
     };
-    let report = Report::new(sides, options)?;
+    let report = Report::above(sides, load::side(&request.floor)?, options)?;
     write(&report, request.layout, out).context("writing the comparison")?;
     Ok(report.outcome(request.is_verdict_required))
 }

@@ -7,7 +7,8 @@ use super::locks::Locks;
 use super::observed::{GivenBack, Kernel, Observed, real};
 use super::quantile::{Durations, Quantile};
 use super::stats::{Direction, Presence, Verdict, median};
-use super::sweep::{AtThreads, Sweep};
+use super::sweep::{AtCount, Sweep};
+use crate::model::scale::singular;
 use crate::units::{format_bytes, format_ns};
 use crate::workload::Format;
 
@@ -314,18 +315,20 @@ fn clearing(sides: [&[&Kernel]; 2]) -> Option<String> {
 /// One thread unchanged, several moved.
 fn contention(look: &Look<'_>) -> Option<String> {
     let sweep = look.sweep?;
-    let first = sweep.by_threads.first()?;
-    let size = |at: &&AtThreads| at.ratio.ln().abs();
+    let first = sweep.by_count.first()?;
+    let size = |at: &&AtCount| at.ratio.ln().abs();
     let most = sweep
-        .by_threads
+        .by_count
         .iter()
         .max_by(|a, b| size(a).total_cmp(&size(b)))?;
-    let (first, one, many, ratio) = (first.threads, first.ratio, most.threads, most.ratio);
+    let (first, one, many, ratio) = (first.count, first.ratio, most.count, most.ratio);
     let change = |ratio: f64| 100.0 * (ratio - 1.0);
     (first == 1 && change(one).abs() <= 3.0 && change(ratio).abs() >= 2.0 * MOVED).then(|| {
         format!(
-            "one thread {:+.1} %, {many} threads {:+.1} %: what changed is contention, not the cost of an operation",
+            "one {} {:+.1} %, {many} {} {:+.1} %: what changed is contention, not the cost of an operation",
+            singular(sweep.over),
             change(one),
+            sweep.over,
             change(ratio)
         )
     })
@@ -356,7 +359,7 @@ fn crossover(look: &Look<'_>) -> Option<String> {
         .iter()
         .map(|(n, is_up)| {
             let word = if *is_up { "ahead" } else { "behind" };
-            format!("{word} from {n} threads on")
+            format!("{word} from {n} {} on", sweep.over)
         })
         .collect();
     (!told.is_empty()).then(|| {
@@ -371,11 +374,11 @@ fn crossover(look: &Look<'_>) -> Option<String> {
 fn gain(look: &Look<'_>) -> Option<String> {
     let sweep = look.sweep?;
     let from = sweep.gains_from?;
-    let first = sweep.by_threads.first()?.threads;
+    let first = sweep.by_count.first()?.count;
     (from > first).then(|| {
         format!(
-            "the gain in {} starts at {from} threads (5 % or more from there on)",
-            sweep.metric
+            "the gain in {} starts at {from} {} (5 % or more from there on)",
+            sweep.metric, sweep.over
         )
     })
 }

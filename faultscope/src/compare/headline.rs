@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::cell::{cell, statistic};
+use super::floor::Floor;
 use super::observed::Observed;
 use super::stats::{
-    self, ALPHA, Comparison, Direction, Margin, Verdict, aa_floor, clusters, compare,
-    compare_pairs, drift, holm, outliers,
+    self, ALPHA, Comparison, Direction, Margin, Verdict, clusters, compare, compare_pairs, drift,
+    holm, outliers,
 };
 use crate::model::Unit;
 use crate::workload::{self, Metric};
@@ -43,6 +44,8 @@ pub struct Row {
     pub after: Vec<(f64, u64)>,
     /// The sides compared.
     pub comparison: Comparison,
+    /// How far apart it lies by chance; `None` if that was not learnt.
+    pub floor: Option<Floor>,
     /// The smallest difference that matters.
     pub margin: Margin,
     /// p, adjusted for the family; `None` for context.
@@ -120,8 +123,8 @@ pub struct Making<'a> {
     pub min_effect: f64,
     /// Pairs of runs: places before and after; `None` for independent sides.
     pub pairs: Option<&'a [(usize, usize)]>,
-    /// Whether margins are learnt from two halves of the side before.
-    pub is_aa: bool,
+    /// Runs that differ in nothing, from which margins are learnt; empty for none.
+    pub alike: &'a [Observed],
     /// Figures that are gated, and so tested.
     pub gated: &'a [String],
 }
@@ -145,15 +148,14 @@ struct Draft {
 #[must_use]
 pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Vec<Row> {
     let sides = [before, after];
-    let mut drafts = workload(sides);
-    if !drafts.iter().any(|d| d.role == Role::Primary) {
-        drafts.insert(0, elapsed(sides));
-    }
-    drafts.extend(kernel(sides));
     let starts = sides.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
-    let mut rows: Vec<Row> = drafts
+    let floors = floors(making.alike);
+    let mut rows: Vec<Row> = drafts(sides)
         .into_iter()
-        .filter_map(|draft| row(draft, &starts, making))
+        .filter_map(|draft| {
+            let key = (draft.id.clone(), draft.cell.clone());
+            row(draft, &starts, making, floors.get(&key).copied())
+        })
         .collect();
     adjust(&mut rows);
     rows.sort_by_key(|row| match row.role {
@@ -162,6 +164,28 @@ pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Vec
         Role::Context => 2,
     });
     rows
+}
+
+/// The figures of both sides, or of either.
+fn drafts(sides: [&[Observed]; 2]) -> Vec<Draft> {
+    let mut drafts = workload(sides);
+    if !drafts.iter().any(|d| d.role == Role::Primary) {
+        drafts.insert(0, elapsed(sides));
+    }
+    drafts.extend(kernel(sides));
+    drafts
+}
+
+/// What runs that differ in nothing say of each figure, by its name and configuration.
+fn floors(alike: &[Observed]) -> BTreeMap<(String, String), Floor> {
+    drafts([alike, &[]])
+        .into_iter()
+        .filter_map(|draft| {
+            let [values, _] = draft.values;
+            let values: Vec<f64> = values.into_iter().flatten().collect();
+            Some(((draft.id, draft.cell), Floor::of(&values)?))
+        })
+        .collect()
 }
 
 /// Adjusts p within the families, and gives verdicts.
@@ -182,7 +206,12 @@ fn adjust(rows: &mut [Row]) {
     }
 }
 
-fn row(draft: Draft, starts: &[Vec<u64>; 2], making: &Making<'_>) -> Option<Row> {
+fn row(
+    draft: Draft,
+    starts: &[Vec<u64>; 2],
+    making: &Making<'_>,
+    floor: Option<Floor>,
+) -> Option<Row> {
     let side = |i: usize| -> Vec<(f64, u64)> {
         let values = draft.values[i].iter().zip(&starts[i]);
         values
@@ -200,8 +229,7 @@ fn row(draft: Draft, starts: &[Vec<u64>; 2], making: &Making<'_>) -> Option<Row>
         }
         None => compare(&plain(&before), &plain(&after)),
     }?;
-    let learnt = making.is_aa.then(|| aa_floor(&plain(&before))).flatten();
-    let min_effect = learnt.map_or(making.min_effect, |floor| floor.max(making.min_effect));
+    let min_effect = floor.map_or(making.min_effect, |f| f.halves.max(making.min_effect));
     let is_gated = making
         .gated
         .iter()
@@ -213,6 +241,7 @@ fn row(draft: Draft, starts: &[Vec<u64>; 2], making: &Making<'_>) -> Option<Row>
     let mut flags = flags("before", &before, draft.resolution, &draft.shown);
     flags.extend(self::flags("after", &after, draft.resolution, &draft.shown));
     Some(Row {
+        floor,
         margin: Margin::new(min_effect, draft.resolution, comparison.before),
         id: draft.id,
         title: draft.title,

@@ -9,6 +9,7 @@ pub mod budget;
 mod cell;
 pub mod configuration;
 pub mod finding;
+pub mod floor;
 pub mod gate;
 pub mod headline;
 pub mod load;
@@ -120,6 +121,8 @@ pub struct Report {
     pub options: Options,
     /// The runs of each side.
     pub sides: [Vec<Observed>; 2],
+    /// Runs that differ in nothing, kept to tell what chance does; empty if none were named.
+    pub alike: Vec<Observed>,
     /// Whether they may be compared.
     pub comparability: Comparability,
     /// Keys of figures that are meant to differ, and are taken off the figures above.
@@ -153,13 +156,26 @@ impl Report {
     ///
     /// # Errors
     /// [`Failure::Usage`] if a side is empty, runs cannot be paired though asked for, or a gate names no metric.
-    pub fn new(mut sides: [Vec<Observed>; 2], options: Options) -> Result<Self, Failure> {
+    pub fn new(sides: [Vec<Observed>; 2], options: Options) -> Result<Self, Failure> {
+        Self::above(sides, Vec::new(), options)
+    }
+
+    /// Compares two sides, with margins learnt from other runs, which are of one kernel and `alike`.
+    ///
+    /// # Errors
+    /// As [`Report::new`]; [`Failure::Usage`] if those runs are too few, or not comparable with the side before.
+    pub fn above(
+        mut sides: [Vec<Observed>; 2],
+        mut alike: Vec<Observed>,
+        options: Options,
+    ) -> Result<Self, Failure> {
         let both = [sides[0].as_slice(), sides[1].as_slice()];
         check(both)?;
+        floor::check(&alike, both[0], &options)?;
         let comparability = gate::examine(both[0], both[1], &options.vary);
         let meant = configuration::meant(both, &options.vary);
         let starts = both.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
-        for side in &mut sides {
+        for side in sides.iter_mut().chain([&mut alike]) {
             configuration::take_off(side, &meant);
         }
         let mut report = Self {
@@ -178,6 +194,7 @@ impl Report {
             gates: Vec::new(),
             options,
             sides,
+            alike,
         };
         if report.is_refused() {
             return Ok(report);
@@ -207,7 +224,11 @@ impl Report {
             &Making {
                 min_effect: self.options.min_effect,
                 pairs: pairs.as_deref(),
-                is_aa: self.options.is_aa,
+                alike: if self.options.is_aa {
+                    sides[0]
+                } else {
+                    &self.alike
+                },
                 gated: &gated,
             },
         );
@@ -363,12 +384,7 @@ impl Report {
         if self.comparability.are_hosts_unknown {
             notes.push("hosts unknown".to_owned());
         }
-        notes.extend(self.floor(primary).map(|(runs, floor)| {
-            format!(
-                "floor from {runs} A/A runs is +-{:.1} %: beyond the floor, not proof",
-                100.0 * floor
-            )
-        }));
+        notes.extend(self.floor(primary));
         notes
     }
 
@@ -395,17 +411,17 @@ impl Report {
         })
     }
 
-    /// How far apart runs of one side lie by chance, as a ratio, and from how many runs that is known.
-    fn floor(&self, primary: Option<&Row>) -> Option<(usize, f64)> {
+    /// How far apart runs that differ in nothing lie by chance, and what that says of the primary metric.
+    fn floor(&self, primary: Option<&Row>) -> Option<String> {
         let row = primary?;
-        if self.options.is_aa {
-            return Some((self.sides[0].len(), row.margin.relative()));
+        if let Some(floor) = row.floor {
+            return floor.sentence(&row.comparison);
         }
         let (low, high) = row.comparison.shift.percent_interval()?;
         let runs = self.sides[0].len() + self.sides[1].len();
         self.options
             .is_halved
-            .then(|| (runs, low.abs().max(high.abs()) / 100.0))
+            .then(|| floor::told(runs, low.abs().max(high.abs()) / 100.0, true))
     }
 
     /// How it ends.

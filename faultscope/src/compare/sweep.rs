@@ -1,4 +1,4 @@
-//! A metric over configurations, such as thread counts: a ratio for each, and no single verdict.
+//! A metric over configurations, such as numbers of threads: a ratio for each, and no single verdict.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::cell::cell;
 use super::headline::{Role, Row};
 use super::observed::Observed;
 use super::stats::{Cell, Direction, Geomean, geomean};
-use crate::model::scale::{AllSeries, Fit, Series};
+use crate::model::scale::{AllSeries, Fit, OVER, Series};
 
 /// The primary metric over its configurations.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,23 +15,25 @@ pub struct Sweep {
     pub metric: String,
     /// Ratios after / before, or turned over if less is better, by the cells' order.
     pub geomean: Option<Geomean>,
-    /// The same by number of threads, if cells have one.
-    pub by_threads: Vec<AtThreads>,
+    /// What is counted in the fields below: `threads`, `processes` or another word of [`OVER`].
+    pub over: &'static str,
+    /// The same by that number, if cells have one.
+    pub by_count: Vec<AtCount>,
     /// Efficiency by the number of threads, for each configuration that has a curve on both sides.
     pub curves: Vec<Curves>,
     /// Configurations of one side only, by side.
     pub one_sided: [Vec<String>; 2],
-    /// Thread count from which on `after` is ahead, or behind, of where the other was below.
+    /// Number from which on `after` is ahead, or behind, of where the other was below.
     pub crossovers: Vec<(u32, bool)>,
-    /// Least thread count at which `after` gains 5 % or more and keeps it.
+    /// Least number at which `after` gains 5 % or more and keeps it.
     pub gains_from: Option<u32>,
 }
 
-/// The cells of one number of threads.
+/// The cells of one number of threads, or of what else is counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AtThreads {
-    /// Number of threads.
-    pub threads: u32,
+pub struct AtCount {
+    /// That number.
+    pub count: u32,
     /// Geometric mean of the ratios of its cells.
     pub ratio: f64,
     /// 95 % interval by resampling runs; `None` with fewer than four.
@@ -58,11 +60,26 @@ pub struct Curves {
 /// What a gain is, as a ratio.
 const GAIN: f64 = 1.05;
 
-/// The number of threads of a configuration such as `gib 1, threads 8`.
+/// The number of a configuration such as `gib 1, threads 8`, of which `over` is `threads`, and the rest of it.
 #[must_use]
-pub fn threads(cell: &str) -> Option<u32> {
-    cell.split(", ")
-        .find_map(|word| word.strip_prefix("threads ")?.parse().ok())
+pub fn count(cell: &str, over: &str) -> Option<(u32, String)> {
+    let of_word = |word: &str| -> Option<u32> {
+        let n = word.strip_prefix(over)?.strip_prefix(' ')?.parse().ok();
+        n.filter(|n| *n > 0)
+    };
+    let n = cell.split(", ").find_map(of_word)?;
+    let rest: Vec<&str> = cell.split(", ").filter(|w| of_word(w).is_none()).collect();
+    Some((n, rest.join(", ")))
+}
+
+/// What the cells count: the first word of which they have several numbers, else the first they have at all.
+fn counted(cells: &[&str]) -> &'static str {
+    let numbers = |over: &str| -> BTreeSet<u32> {
+        let all = cells.iter().filter_map(|cell| count(cell, over));
+        all.map(|(n, _)| n).collect()
+    };
+    let first = |least: usize| OVER.into_iter().find(|over| numbers(over).len() >= least);
+    first(2).or_else(|| first(1)).unwrap_or(OVER[0])
 }
 
 /// The sweep over the rows of the primary metric; `None` if it was measured in one configuration.
@@ -109,19 +126,21 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
         is_lower_better: row.direction == Direction::LowerIsBetter,
     };
     let all: Vec<Cell> = primary.iter().map(as_cell).collect();
-    let mut counts: Vec<u32> = primary.iter().filter_map(|r| threads(&r.cell)).collect();
+    let over = counted(&primary.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>());
+    let number = |row: &Row| count(&row.cell, over).map(|(n, _)| n);
+    let mut counts: Vec<u32> = primary.iter().filter_map(|r| number(r)).collect();
     counts.sort_unstable();
     counts.dedup();
-    let by_threads: Vec<AtThreads> = counts
+    let by_count: Vec<AtCount> = counts
         .into_iter()
         .filter_map(|n| {
             let of_n = primary
                 .iter()
                 .zip(&all)
-                .filter(|(row, _)| threads(&row.cell) == Some(n));
+                .filter(|(row, _)| number(row) == Some(n));
             let found = geomean(&of_n.map(|(_, cell)| cell.clone()).collect::<Vec<_>>())?;
-            Some(AtThreads {
-                threads: n,
+            Some(AtCount {
+                count: n,
                 ratio: found.ratio,
                 interval: found.interval,
                 cells: found.cells,
@@ -129,10 +148,11 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
         })
         .collect();
     Some(Sweep {
-        crossovers: crossovers(&by_threads),
-        gains_from: gains_from(&by_threads),
+        crossovers: crossovers(&by_count),
+        gains_from: gains_from(&by_count),
         geomean: geomean(&all),
-        by_threads,
+        over,
+        by_count,
         curves: curves(sides),
         one_sided: [only(&before, &after), only(&after, &before)],
         metric,
@@ -187,17 +207,17 @@ fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
 }
 
 /// Where the ratio goes from 1 or below to above it (true), or back, and is still there at the next count.
-fn crossovers(by_threads: &[AtThreads]) -> Vec<(u32, bool)> {
-    let is_up = |i: usize| by_threads[i].ratio > 1.0;
-    (1..by_threads.len())
+fn crossovers(by_count: &[AtCount]) -> Vec<(u32, bool)> {
+    let is_up = |i: usize| by_count[i].ratio > 1.0;
+    (1..by_count.len())
         .filter(|&i| is_up(i) != is_up(i - 1))
         // A side that is ahead at a single count is not ahead.
-        .filter(|&i| i + 1 >= by_threads.len() || is_up(i + 1) == is_up(i))
-        .map(|i| (by_threads[i].threads, is_up(i)))
+        .filter(|&i| i + 1 >= by_count.len() || is_up(i + 1) == is_up(i))
+        .map(|i| (by_count[i].count, is_up(i)))
         .collect()
 }
 
-fn gains_from(by_threads: &[AtThreads]) -> Option<u32> {
-    let kept = by_threads.iter().rev().take_while(|at| at.ratio >= GAIN);
-    kept.last().map(|at| at.threads)
+fn gains_from(by_count: &[AtCount]) -> Option<u32> {
+    let kept = by_count.iter().rev().take_while(|at| at.ratio >= GAIN);
+    kept.last().map(|at| at.count)
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::lru::Switch;
-use crate::record::{Directory, record};
+use crate::record::{Directory, open, record};
 use crate::support::{
     demand, demand_exactly, demand_near, has_vma_locks, is_emulated, left_to_real_machines, object,
     skip,
@@ -170,7 +170,8 @@ fn two_halves_of_one_side_have_no_confirmed_regression() {
     }
 }
 
-/// Runs with multi-generational LRU on and off are refused, and compared when that is what is meant.
+/// Runs with multi-generational LRU on and off are refused, and compared when that is what is meant: with the times of
+/// faults and of lru_lock where the kernel lets programs on its functions in.
 #[test]
 fn runs_of_another_mglru_state_are_refused() {
     let Some(_switch) = Switch::new() else {
@@ -178,11 +179,32 @@ fn runs_of_another_mglru_state_are_refused() {
         return;
     };
     let directory = Directory::new("compare-mglru");
+    let inner = directory.file("inner");
     let run = |name: &str, on: bool| {
         Switch::set(on);
         let file = directory.file(name);
-        let output = record(&file, &["--", "true"]).output().expect("it runs");
+        let points = inner.to_str().expect("UTF-8");
+        let load = [
+            "--",
+            env!("CARGO_BIN_EXE_faultscope"),
+            "bench",
+            "fault",
+            "--bare",
+            "--case",
+            "anon",
+            "--threads",
+            "1",
+            "--size",
+            "4M",
+            "--rounds",
+            "4",
+            "-o",
+            points,
+        ];
+        let output = record(&file, &load).output().expect("it runs");
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        // The same command for the other side.
+        std::fs::remove_dir_all(&inner).expect("it was made");
         [file]
     };
     let (off, on) = (run("off.fsc", false), run("on.fsc", true));
@@ -190,10 +212,41 @@ fn runs_of_another_mglru_state_are_refused() {
     print!("{}", said(&refused));
     assert_eq!(refused.status.code(), Some(NOT_COMPARABLE));
     assert!(said(&refused).contains("mglru: ") && said(&refused).contains("--vary mglru"));
-    let meant = compare(&["--vary", "mglru"], &off, &on);
-    assert_eq!(meant.status.code(), Some(0), "{}", said(&meant));
-    assert!(!said(&meant).contains("FORCED"));
+    let found = compared(&["--vary", "mglru"], &off, &on);
+    let notes = found["notes"].to_string();
+    assert!(!notes.contains("FORCED"), "{notes}");
     let forced = compare(&["--force"], &off, &on);
     assert_eq!(forced.status.code(), Some(0), "{}", said(&forced));
     assert!(said(&forced).contains("FORCED: the sides are not comparable"));
+
+    let recording = open(&off[0]);
+    for (signal, name, floor) in [
+        ("fault_latency", "fault", 4 * 1024),
+        // Folios reach the LRU in batches of 15 or 31, if they are not large.
+        ("lru_lock_hold", "region of lru_lock", 29),
+    ] {
+        let probes = &recording.run().probes;
+        let is_measured = probes.iter().any(|p| p.signal == signal && p.is_attached);
+        let durations = found["durations"].as_array().expect("a list");
+        let of_name = durations.iter().find(|d| d["name"] == name);
+        assert_eq!(of_name.is_some(), is_measured, "{name}: {durations:?}");
+        let Some(of_name) = of_name else {
+            println!("  {name}: this kernel lets no such program in");
+            continue;
+        };
+        let fewest = of_name["fewest_values"].as_u64().expect("a count");
+        demand(&format!("values of {name} in each run"), fewest, floor);
+        for quantile in of_name["quantiles"].as_array().expect("a list") {
+            let needed = quantile["needed_values"].as_u64().expect("a count");
+            let comparison = &quantile["comparison_ns"];
+            assert_eq!(comparison.is_object(), fewest >= needed, "{quantile}");
+            for side in ["before", "after"] {
+                let ns = comparison[side].as_f64();
+                assert!(
+                    fewest < needed || ns.is_some_and(|ns| ns > 0.0),
+                    "{quantile}"
+                );
+            }
+        }
+    }
 }

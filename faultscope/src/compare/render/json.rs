@@ -35,6 +35,7 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             "min_effect_ratio": options.min_effect,
             "is_paired": options.is_paired,
             "is_aa": options.is_aa,
+            "floor_files": report.alike.iter().map(|o| &o.file).collect::<Vec<_>>(),
         },
         "order": report.order.map(|order| match order {
             Order::Blocked => "blocked",
@@ -165,6 +166,9 @@ fn row(row: &Row) -> Value {
         },
         "comparison": comparison(&row.comparison),
         "margin_ratio": row.margin.relative(),
+        "floor": row.floor.map(|floor| json!({
+            "runs": floor.runs, "halves_ratio": floor.halves, "single_ratio": floor.single,
+        })),
         "adjusted_p": row.adjusted_p,
         "verdict": row.verdict.map(|v| v.word()),
         "is_summary": row.is_summary,
@@ -203,8 +207,9 @@ fn lock(row: &LockRow) -> Value {
 fn sweep(sweep: &Sweep) -> Value {
     json!({
         "metric": sweep.metric,
-        "by_threads": sweep.by_threads.iter().map(|at| json!({
-            "threads": at.threads,
+        "over": sweep.over,
+        "by_threads": sweep.by_count.iter().map(|at| json!({
+            "threads": at.count,
             "ratio": at.ratio,
             "interval": at.interval.map(|(low, high)| [low, high]),
             "cells": at.cells,

@@ -1,4 +1,4 @@
-//! Plots of the page: the runs of a figure, ratios and throughput by the number of threads.
+//! Plots of the page: the runs of a figure, ratios and throughput by the number of threads or the like.
 //!
 //! Labels are HTML beside the marks, so that they stay readable on a narrow page. Nothing needs a script.
 
@@ -9,7 +9,8 @@ use super::super::cell;
 use super::super::headline::{Role, Row};
 use super::super::observed::real;
 use super::super::stats::{Scale, median};
-use super::super::sweep::{AtThreads, threads};
+use super::super::sweep::{AtCount, Sweep, count};
+use crate::model::scale::singular;
 use crate::render::svg::{Line, escape, lines};
 
 /// Figures whose runs are plotted.
@@ -18,7 +19,7 @@ const STRIPS: usize = 8;
 /// Curves that are plotted.
 const CURVES: usize = 12;
 
-/// Numbers of threads that have labels of their own below a plot.
+/// Numbers that have labels of their own below a plot.
 const LABELS: usize = 8;
 
 /// Share of the plot beside the marks, as [`lines`] leaves it free.
@@ -123,17 +124,15 @@ fn moved(row: &Row) -> Option<(f64, f64)> {
     (ends.0.is_finite() && ends.1.is_finite()).then_some(ends)
 }
 
-/// Ratios by the number of threads, and the throughput of both sides.
+/// Ratios by the number of threads or the like, and the throughput of both sides.
 pub(super) fn sweeps(report: &Report) -> Vec<String> {
     let Some(sweep) = &report.sweep else {
         return Vec::new();
     };
-    let mut all: Vec<String> = ratios(&sweep.by_threads).into_iter().collect();
+    let mut all: Vec<String> = ratios(sweep).into_iter().collect();
     let mut curves: BTreeMap<String, Vec<(u32, &Row)>> = BTreeMap::new();
     for row in report.rows.iter().filter(|r| r.role == Role::Primary) {
-        if let Some(n) = threads(&row.cell) {
-            let words = row.cell.split(", ").filter(|w| !w.starts_with("threads "));
-            let name = words.collect::<Vec<_>>().join(", ");
+        if let Some((n, name)) = count(&row.cell, sweep.over) {
             curves.entry(name).or_default().push((n, row));
         }
     }
@@ -141,35 +140,34 @@ pub(super) fn sweeps(report: &Report) -> Vec<String> {
     curves.sort_by(|a, b| cell::order(&a.0, &b.0));
     for (at, (name, points)) in curves.iter().enumerate() {
         if points.len() > 1 && at < CURVES {
-            all.push(curve(at, &sweep.metric, name, points));
+            all.push(curve(at, sweep, name, points));
         }
     }
     all
 }
 
-fn ratios(by_threads: &[AtThreads]) -> Option<String> {
-    let first = by_threads.first()?;
-    let last = by_threads
-        .last()
-        .filter(|last| last.threads > first.threads)?;
-    let ends = |at: &AtThreads| at.interval.unwrap_or((at.ratio, at.ratio));
-    let low = by_threads.iter().map(|at| ends(at).0).fold(1.0, f64::min);
-    let high = by_threads.iter().map(|at| ends(at).1).fold(1.0, f64::max);
+fn ratios(sweep: &Sweep) -> Option<String> {
+    let by_count = &sweep.by_count;
+    let first = by_count.first()?;
+    let last = by_count.last().filter(|last| last.count > first.count)?;
+    let ends = |at: &AtCount| at.interval.unwrap_or((at.ratio, at.ratio));
+    let low = by_count.iter().map(|at| ends(at).0).fold(1.0, f64::min);
+    let high = by_count.iter().map(|at| ends(at).1).fold(1.0, f64::max);
     let pad = (0.08 * (high - low)).max(0.005);
     let (low, high) = (low - pad, high + pad);
     let y = |ratio: f64| (ratio - low) / (high - low);
     let x = |n: u32| f64::from(n).log2();
-    let points: Vec<(f64, f64)> = by_threads
+    let points: Vec<(f64, f64)> = by_count
         .iter()
-        .map(|at| (x(at.threads), y(at.ratio)))
+        .map(|at| (x(at.count), y(at.ratio)))
         .collect();
     let mut marks = vec![Line::new(
         "one",
-        vec![(x(first.threads), y(1.0)), (x(last.threads), y(1.0))],
+        vec![(x(first.count), y(1.0)), (x(last.count), y(1.0))],
     )];
-    for at in by_threads {
+    for at in by_count {
         if let Some((from, to)) = at.interval {
-            let x = x(at.threads);
+            let x = x(at.count);
             marks.push(Line::new("interval", vec![(x, y(from)), (x, y(to))]));
         }
     }
@@ -189,26 +187,27 @@ fn ratios(by_threads: &[AtThreads]) -> Option<String> {
             labels.push_str(&label(ratio));
         }
     }
-    let has_intervals = by_threads.iter().any(|at| at.interval.is_some());
+    let has_intervals = by_count.iter().any(|at| at.interval.is_some());
     let note = if has_intervals {
         "above 1 is better; a bar is the 95 % interval from resampling runs"
     } else {
         "above 1 is better; too few runs for intervals"
     };
-    let counts: Vec<u32> = by_threads.iter().map(|at| at.threads).collect();
-    let svg = lines(&marks, 1.0, "after over before by number of threads");
+    let counts: Vec<u32> = by_count.iter().map(|at| at.count).collect();
+    let about = format!("after over before by number of {}", sweep.over);
+    let svg = lines(&marks, 1.0, &about);
     Some(figure(
         "ratio",
-        "ratio of the means by threads, after / before",
+        &format!("ratio of the means by {}, after / before", sweep.over),
         note,
         "tall",
         &labels,
-        &x_labels(&counts),
+        &x_labels(&counts, sweep.over),
         &svg,
     ))
 }
 
-fn curve(at: usize, metric: &str, name: &str, points: &[(u32, &Row)]) -> String {
+fn curve(at: usize, sweep: &Sweep, name: &str, points: &[(u32, &Row)]) -> String {
     let x = |n: u32| f64::from(n).log2();
     let side = |row: &Row, is_after: bool| -> Vec<f64> {
         let side = if is_after { &row.after } else { &row.before };
@@ -241,30 +240,33 @@ fn curve(at: usize, metric: &str, name: &str, points: &[(u32, &Row)]) -> String 
     );
     let counts: Vec<u32> = points.iter().map(|(n, _)| *n).collect();
     let title = if name.is_empty() {
-        metric.to_owned()
+        sweep.metric.clone()
     } else {
-        format!("{metric}, {name}")
+        format!("{}, {name}", sweep.metric)
     };
-    let svg = lines(&marks, top, &format!("{title} by number of threads"));
+    let svg = lines(&marks, top, &format!("{title} by number of {}", sweep.over));
     figure(
         &format!("curve-{at}"),
         &title,
-        "a line joins the medians, a dot is a run; each doubling of threads is as wide as every other",
+        &format!(
+            "a line joins the medians, a dot is a run; each doubling of {} is as wide as every other",
+            sweep.over
+        ),
         "tall",
         &y,
-        &x_labels(&counts),
+        &x_labels(&counts, sweep.over),
         &svg,
     )
 }
 
-/// Numbers of threads where they lie; of many the first, the last and some between.
-fn x_labels(counts: &[u32]) -> String {
+/// Numbers where they lie, the first with the word `over`; of many the first, the last and some between.
+fn x_labels(counts: &[u32], over: &str) -> String {
     let (Some(first), Some(last)) = (counts.first(), counts.last()) else {
         return String::new();
     };
     let x = |n: u32| f64::from(n).log2();
     let step = counts.len().div_ceil(LABELS).max(1);
-    let unit = if *first == 1 { "thread" } else { "threads" };
+    let unit = if *first == 1 { singular(over) } else { over };
     let mut text = format!("<span>{first} {unit}</span>");
     for n in counts.iter().skip(step).step_by(step) {
         let share = (x(*n) - x(*first)) / (x(*last) - x(*first));

@@ -1,9 +1,9 @@
-//! A sweep in the document: ratios by configuration and by threads, efficiency, the scalability law.
+//! A sweep in the document: ratios by configuration and by number, efficiency, the scalability law.
 
 use super::super::Report;
 use super::super::headline::Role;
 use super::super::stats::MIN_RESAMPLED;
-use super::super::sweep::{AtThreads, Curves, Sweep};
+use super::super::sweep::{AtCount, Curves, Sweep};
 use super::cells::figure;
 use super::document::{Block, Document};
 
@@ -19,7 +19,7 @@ impl Document {
             "{} by configuration: no single verdict",
             sweep.metric
         ));
-        if !report.options.is_by_threads || sweep.by_threads.is_empty() {
+        if !report.options.is_by_threads || sweep.by_count.is_empty() {
             let rows = report.rows.iter().filter(|r| r.role == Role::Primary);
             self.blocks.push(Block::Table {
                 heads: vec![
@@ -34,23 +34,26 @@ impl Document {
                     .collect(),
             });
         }
-        if !sweep.by_threads.is_empty() {
-            self.title("ratio of the means by threads, after / before; above 1 is better");
-            let row = |at: &AtThreads| {
+        if !sweep.by_count.is_empty() {
+            self.title(&format!(
+                "ratio of the means by {}, after / before; above 1 is better",
+                sweep.over
+            ));
+            let row = |at: &AtCount| {
                 let interval = at.interval.map_or_else(
                     || "none".to_owned(),
                     |(low, high)| format!("[{low:.3},{high:.3}]"),
                 );
                 vec![
-                    at.threads.to_string(),
+                    at.count.to_string(),
                     format!("{:.3}", at.ratio),
                     interval,
                     at.cells.to_string(),
                 ]
             };
             self.blocks.push(Block::Table {
-                heads: vec!["threads", "ratio", "95% CI", "cells"],
-                rows: sweep.by_threads.iter().map(row).collect(),
+                heads: vec![sweep.over, "ratio", "95% CI", "cells"],
+                rows: sweep.by_count.iter().map(row).collect(),
             });
         }
         self.curves(sweep);
@@ -111,7 +114,10 @@ impl Document {
         if rows.is_empty() {
             return;
         }
-        self.title("efficiency: throughput of n threads / n times that of the first");
+        self.title(&format!(
+            "efficiency: throughput of n {} / n times that of the first",
+            sweep.over
+        ));
         if rows.len() > EFFICIENCIES {
             self.line(format!("{} points; --format json has them all", rows.len()));
         } else {

@@ -30,7 +30,7 @@ pub use order::{Drift, Order, drift, order};
 pub use poisson::{PoissonInterval, Presence, poisson_interval, poisson_upper, presence};
 pub use shift::{Scale, Shift, paired_shift, shift};
 pub use signed_rank::signed_rank;
-pub use small::{aa_floor, small_n};
+pub use small::{MIN_ALIKE, aa_floor, single_floor, small_n};
 pub use verdict::{Comparison, Direction, Margin, Verdict, compare, compare_pairs, compare_runs};
 
 /// Pairwise values that were made, for tests that hold the work to a bound.

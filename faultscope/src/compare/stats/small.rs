@@ -2,6 +2,9 @@
 
 use super::{ALPHA, Design, shift};
 
+/// Fewest runs that tell how far apart they lie by chance: only from four on do halves have an interval.
+pub const MIN_ALIKE: usize = 8;
+
 /// What a reader must know of a comparison of so few runs; `None` if there are enough.
 ///
 /// `percent` is the difference of two single runs, in percent.
@@ -45,11 +48,30 @@ pub fn small_n(design: Design, percent: Option<f64>) -> Option<String> {
 }
 
 /// How far apart two halves of one side may lie by chance: the larger end of the interval between every other run
-/// and the rest, as a ratio (0.03 for 3 %). `values` are in order of start; `None` for fewer than eight.
+/// and the rest, as a ratio (0.03 for 3 %). `values` are in order of start; `None` for fewer than
+/// [`MIN_ALIKE`].
 #[must_use]
 pub fn aa_floor(values: &[f64]) -> Option<f64> {
     let half = |odd: usize| -> Vec<f64> { values.iter().skip(odd).step_by(2).copied().collect() };
     let found = shift(&half(0), &half(1))?;
     let (low, high) = found.percent_interval()?;
     Some(low.abs().max(high.abs()) / 100.0)
+}
+
+/// How far apart single runs may lie by chance: 95 % of all pairs of `values` are no further apart, as a ratio (0.03 for
+/// 3 %). `None` for fewer than [`MIN_ALIKE`], or with one that is not positive.
+#[must_use]
+pub fn single_floor(values: &[f64]) -> Option<f64> {
+    if values.len() < MIN_ALIKE || values.iter().any(|v| *v <= 0.0) {
+        return None;
+    }
+    let mut apart: Vec<f64> = values
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| values[..i].iter().map(move |b| (a / b).ln().abs()))
+        .collect();
+    apart.sort_by(f64::total_cmp);
+    // The value that 95 % do not exceed: the smallest rank of at least that share.
+    let rank = (apart.len() * 19).div_ceil(20);
+    apart.get(rank - 1).map(|ln| ln.exp_m1())
 }

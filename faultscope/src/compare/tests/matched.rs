@@ -306,10 +306,10 @@ fn recorded_sweeps_are_told_by_threads() {
         },
     );
     let sweep = found.sweep.as_ref().expect("six thread counts");
-    let counts: Vec<u32> = sweep.by_threads.iter().map(|at| at.threads).collect();
+    let counts: Vec<u32> = sweep.by_count.iter().map(|at| at.count).collect();
     assert_eq!(counts, threads);
-    for at in &sweep.by_threads {
-        let expected = law(at.threads, 0.05, 0.010) / law(at.threads, 0.30, 0.010);
+    for at in &sweep.by_count {
+        let expected = law(at.count, 0.05, 0.010) / law(at.count, 0.30, 0.010);
         let (low, high) = at.interval.expect("five runs each");
         assert!(
             low <= at.ratio && at.ratio <= high && (at.ratio / expected - 1.0).abs() < 0.01,

@@ -299,7 +299,62 @@ fn a_margin_can_be_learnt_from_the_side_before() {
     };
     let found = report([noisy(1, 1.0), noisy(2, 1.0)], learnt);
     assert!(found.rows[0].margin.relative() > 0.03);
-    assert!(text(&found).contains("floor from 12 A/A runs is +-"));
+    let shown = text(&found);
+    assert!(shown.contains("floor from 12 A/A runs is +-"), "{shown}");
+    assert!(shown.contains("within the floor"), "{shown}");
+}
+
+/// Runs that were kept to tell what chance does: their pairs for single runs, their halves for sides.
+#[test]
+fn a_floor_can_be_kept_on_file() {
+    let alike = |values: u64| -> Vec<Observed> {
+        (0..values)
+            .map(|i| run(100 + i, 100.0 + real((i * 7) % 12)))
+            .collect()
+    };
+    let above = |sides, alike| Report::above(sides, alike, Options::default());
+    // 95 % of all pairs of 100 to 111 are no further apart than 109 and 100.
+    for (after, verdict) in [
+        (108.0, "within the floor, as chance alone would have it"),
+        (110.0, "beyond the floor, not proof"),
+        (92.6, "within the floor, as chance alone would have it"),
+        (91.0, "beyond the floor, not proof"),
+    ] {
+        let single = [vec![run(1, 100.0)], vec![run(2, after)]];
+        let found = above(single, alike(12)).expect("single runs");
+        let told: String = text(&found)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let expected = format!("floor from 12 A/A runs is +-9.0 %: {verdict}");
+        assert!(told.contains(&expected), "{after}: {told}");
+        assert_eq!(found.rows[0].verdict, Some(Verdict::Inconclusive));
+    }
+    let found = above(sides(1.04), alike(12)).expect("five runs a side");
+    let floor = found.rows[0].floor.expect("it was learnt").halves;
+    assert!(floor > 0.04 && floor < 0.12, "{floor}");
+    assert!((found.rows[0].margin.relative() - floor).abs() < 1e-12);
+    assert_eq!(found.rows[0].verdict, Some(Verdict::Unchanged));
+    assert_eq!(
+        report(sides(1.04), Options::default()).rows[0].verdict,
+        Some(Verdict::Improved)
+    );
+
+    let few = above(sides(1.0), alike(7)).expect_err("seven tell nothing");
+    assert!(few.to_string().contains("at least 8 runs"), "{few}");
+    let mut elsewhere = alike(12);
+    for fact in elsewhere.iter_mut().flat_map(|o| &mut o.run.facts) {
+        if fact.id == "cpus_online" {
+            fact.value = Ok("8".to_owned());
+        }
+    }
+    let other = above(sides(1.0), elsewhere).expect_err("another machine");
+    assert!(
+        other
+            .to_string()
+            .contains("they differ in cpus_online (4 -> 8)"),
+        "{other}"
+    );
 }
 
 fn reading(id: &'static str, unit: Unit, value: f64) -> Reading {

@@ -77,6 +77,34 @@ fn sweeps_have_both_sides_by_threads() {
     }
 }
 
+/// Whatever a sweep counts, its ratios, plots and findings are by that, in its own word.
+#[test]
+fn sweeps_of_processes_have_them_too() {
+    let old = || [SLOPPY, TASKLIST].map(|text| imported(text, None, &Defaults::default()));
+    let mut processes = old();
+    let metrics = processes.iter_mut().flatten().flat_map(|o| &mut o.metrics);
+    for (key, _) in metrics.flat_map(|metric| &mut metric.keys) {
+        if key == "threads" {
+            *key = "processes".to_owned();
+        }
+    }
+    let by = |sides| report(sides, Options::default());
+    let (threads, processes) = (by(old()), by(processes));
+    let (of, other) = (threads.sweep.as_ref(), processes.sweep.as_ref());
+    let (of, other) = of.zip(other).expect("sweeps");
+    assert_eq!((of.over, other.over), ("threads", "processes"));
+    assert_eq!(of.by_count, other.by_count);
+    assert_eq!(of.crossovers, other.crossovers);
+    assert!(other.by_count.len() > 5, "{:?}", other.by_count);
+    let html = page(&processes);
+    assert!(html.contains("<figure id=\"plot-ratio\">"), "{html}");
+    assert_eq!(html.matches("<figure id=\"plot-curve-").count(), 7);
+    assert!(html.contains("<span>1 process</span>"), "{html}");
+    let shown = text(&processes);
+    assert!(shown.contains("ratio of the means by processes"), "{shown}");
+    assert!(!shown.contains("threads"), "{shown}");
+}
+
 #[test]
 fn a_browser_shows_the_plots_at_two_widths_without_a_word() {
     use crate::render::browser::{Directory, WIDTHS, check_width, number, open};

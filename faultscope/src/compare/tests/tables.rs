@@ -82,7 +82,7 @@ fn the_page_fault_tables_of_2004_cross_over() {
         "1.0043 0.83 1.19"
     );
     let at = |n| {
-        let found = sweep.by_threads.iter().find(|at| at.threads == n);
+        let found = sweep.by_count.iter().find(|at| at.count == n);
         found.expect("measured").ratio
     };
     assert!((at(16) - 0.953).abs() < 5e-4, "{}", at(16));

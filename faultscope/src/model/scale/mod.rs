@@ -17,4 +17,4 @@ pub use efficiency::{ABOVE_LINEAR, Curve, Observation, Point};
 pub use law::Law;
 pub use resample::{DRAWS, Interval};
 pub use scaling::{Fit, Scaling, Unfitted};
-pub use series::{AllSeries, MOST_SERIES, OVER, Series};
+pub use series::{AllSeries, MOST_SERIES, OVER, Series, singular};

@@ -9,6 +9,15 @@ use crate::workload::{Direction, Format, Metric};
 /// Keys that count what works at the same time: the word in the plural.
 pub const OVER: [&str; 5] = ["threads", "processes", "tasks", "clients", "instances"];
 
+/// A word of [`OVER`] for one of them.
+#[must_use]
+pub fn singular(over: &str) -> &str {
+    over.strip_suffix("sses")
+        .map(|_| &over[..over.len() - 2])
+        .or_else(|| over.strip_suffix('s'))
+        .unwrap_or(over)
+}
+
 /// Rates, and the rate per second of CPU time that the same workload prints beside it.
 const PER_CPU_SECOND: &[(&str, &str)] = &[
     ("fault/wsec", "flt/cpu/s"),

@@ -377,4 +377,8 @@ fn a_floor_from_identical_runs() {
     let floor = aa_floor(&noise).expect("twelve runs");
     assert!(floor > 0.0 && floor < 0.12, "{floor}");
     assert_eq!(aa_floor(&noise[..7]), None);
+    // Of 66 pairs of 100 to 111 the three widest are 111:100, 110:100 and 111:101; then comes 109:100.
+    close(single_floor(&noise).expect("twelve runs"), 0.09);
+    assert_eq!(single_floor(&noise[..7]), None);
+    assert_eq!(single_floor(&[0.0; 12]), None);
 }
