@@ -37,6 +37,9 @@ pub(super) const STRESS_SECONDS: &str = "FAULTSCOPE_STRESS_SECONDS";
 /// Guests at a time whose CPUs share a thread: one on each CPU of a small machine. Of the others there is one.
 const AT_ONCE: usize = 2;
 
+/// Tests of a kernel from which on two guests share them: whole kernels do not fill two CPUs evenly.
+const HALVED: usize = 40;
+
 /// Most failed tests of a guest that are run again, alone in a guest of their own: an emulator short of time breaks one
 /// or two, a defect breaks them again. Never stress, nor a guest with a mark on its console, but for the one mark that
 /// is the emulator's own ([`is_stale_code`]).
@@ -295,10 +298,20 @@ fn groups(tests: &[String]) -> Vec<Group> {
         tests: names.iter().map(|name| (*name).clone()).collect(),
         threads,
     };
-    let mut groups = vec![
-        group("tests", &single, Threads::Single),
-        group("multi", &multi, Threads::Multi),
-    ];
+    // Every other test, as those of one module take alike.
+    let halves = if single.len() < HALVED { 1 } else { 2 };
+    let mut groups: Vec<Group> = (0..halves)
+        .map(|half| {
+            let names: Vec<&String> = single.iter().skip(half).step_by(halves).copied().collect();
+            let kind = if halves == 1 {
+                "tests".to_owned()
+            } else {
+                format!("tests-{}", half + 1)
+            };
+            group(&kind, &names, Threads::Single)
+        })
+        .collect();
+    groups.push(group("multi", &multi, Threads::Multi));
     groups.extend(stress.into_iter().map(|name| {
         let threads = if name.ends_with(MULTI) {
             Threads::Multi
@@ -406,5 +419,19 @@ mod tests {
             ]
         );
         assert!(super::groups(&[]).is_empty());
+    }
+
+    #[test]
+    fn many_tests_are_shared_by_two_guests_and_none_is_lost() {
+        let names: Vec<String> = (0..HALVED + 1)
+            .map(|n| format!("faults::f{n:03}"))
+            .collect();
+        let groups = groups(&names);
+        let kinds: Vec<&str> = groups.iter().map(|group| group.kind.as_str()).collect();
+        assert_eq!(kinds, ["tests-1", "tests-2"]);
+        assert!(groups[0].tests.len().abs_diff(groups[1].tests.len()) <= 1);
+        let mut all: Vec<String> = groups.into_iter().flat_map(|group| group.tests).collect();
+        all.sort();
+        assert_eq!(all, names);
     }
 }

@@ -38,6 +38,26 @@ const SKIPS: &[Skip] = &[
         reason: SAME,
     },
     Skip {
+        test: "record::strict_demands_the_figures_that_were_named",
+        kernels: &Flavour::ALL,
+        reason: SAME,
+    },
+    Skip {
+        test: "record::the_line_on_a_terminal_leaves_what_the_command_writes_alone",
+        kernels: &Flavour::ALL,
+        reason: SAME,
+    },
+    Skip {
+        test: "record::no_line_goes_into_a_file",
+        kernels: &Flavour::ALL,
+        reason: SAME,
+    },
+    Skip {
+        test: "record::a_parent_that_ignores_its_children_does_not_hide_the_status",
+        kernels: &Flavour::ALL,
+        reason: SAME,
+    },
+    Skip {
         test: "record::statuses_of_commands_are_kept",
         kernels: &Flavour::ALL,
         reason: SAME,
