@@ -3,7 +3,7 @@
 use super::Options;
 use super::gate;
 use super::observed::Observed;
-use super::stats::{Comparison, MIN_ALIKE, aa_floor, single_floor};
+use super::stats::{Comparison, MIN_ALIKE, Margin, aa_floor, single_floor};
 use crate::error::Failure;
 
 /// What runs that differ in nothing say of one figure.
@@ -28,29 +28,31 @@ impl Floor {
         })
     }
 
-    /// What it says of a comparison: single runs are held against single runs, sides against halves. `None` where the
-    /// sides differ by no ratio.
-    pub(super) fn sentence(&self, comparison: &Comparison) -> Option<String> {
+    /// What it says of a figure: single runs are held against single runs; of sides it is the margin, if no other is
+    /// larger. `None` where single runs differ by no ratio.
+    pub(super) fn sentence(&self, comparison: &Comparison, margin: Margin) -> Option<String> {
+        if comparison.design.smaller() > 1 {
+            let what = if margin.relative() > self.halves {
+                format!("below the margin of {:.1} %", 100.0 * margin.relative())
+            } else {
+                "that is the margin".to_owned()
+            };
+            return Some(told(self.runs, self.halves, &what));
+        }
         let ratio = 1.0 + comparison.shift.percent()? / 100.0;
-        let floor = if comparison.design.smaller() == 1 {
-            self.single
+        let what = if ratio.ln().abs() > self.single.ln_1p() {
+            "beyond the floor, not proof"
         } else {
-            self.halves
+            "within the floor, as chance alone would have it"
         };
-        let is_beyond = ratio.ln().abs() > floor.ln_1p();
-        Some(told(self.runs, floor, is_beyond))
+        Some(told(self.runs, self.single, what))
     }
 }
 
-/// The floor in words: `floor` as a ratio, from so many runs.
-pub(super) fn told(runs: usize, floor: f64, is_beyond: bool) -> String {
-    let verdict = if is_beyond {
-        "beyond the floor, not proof"
-    } else {
-        "within the floor, as chance alone would have it"
-    };
+/// The floor in words, and what follows: `floor` as a ratio, from so many runs.
+pub(super) fn told(runs: usize, floor: f64, what: &str) -> String {
     format!(
-        "floor from {runs} A/A runs is +-{:.1} %: {verdict}",
+        "floor from {runs} A/A runs is +-{:.1} %: {what}",
         100.0 * floor
     )
 }

@@ -385,6 +385,9 @@ impl Report {
             notes.push("hosts unknown".to_owned());
         }
         notes.extend(self.floor(primary));
+        if !self.alike.is_empty() && self.rows.iter().all(|row| row.floor.is_none()) {
+            notes.push("no figure of the sides is in the runs of --floor: no floor".to_owned());
+        }
         notes
     }
 
@@ -415,13 +418,14 @@ impl Report {
     fn floor(&self, primary: Option<&Row>) -> Option<String> {
         let row = primary?;
         if let Some(floor) = row.floor {
-            return floor.sentence(&row.comparison);
+            return floor.sentence(&row.comparison, row.margin);
         }
         let (low, high) = row.comparison.shift.percent_interval()?;
         let runs = self.sides[0].len() + self.sides[1].len();
+        let what = "a change within it may be chance";
         self.options
             .is_halved
-            .then(|| floor::told(runs, low.abs().max(high.abs()) / 100.0, true))
+            .then(|| floor::told(runs, low.abs().max(high.abs()) / 100.0, what))
     }
 
     /// How it ends.

@@ -248,10 +248,12 @@ impl Document {
                 "Mann-Whitney"
             };
             let methods: Vec<&str> = methods.into_iter().collect();
+            let is_learnt = report.rows.iter().any(|row| row.floor.is_some());
             self.line(format!(
-                "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} % or what a figure can show",
+                "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} %{} or what a figure can show",
                 methods.join(", "),
-                100.0 * report.options.min_effect
+                100.0 * report.options.min_effect,
+                if is_learnt { ", its floor" } else { "" }
             ));
         }
         self.context(report);

@@ -301,7 +301,23 @@ fn a_margin_can_be_learnt_from_the_side_before() {
     assert!(found.rows[0].margin.relative() > 0.03);
     let shown = text(&found);
     assert!(shown.contains("floor from 12 A/A runs is +-"), "{shown}");
-    assert!(shown.contains("within the floor"), "{shown}");
+    assert!(shown.contains("that is the margin"), "{shown}");
+    let wide = Options {
+        is_aa: true,
+        min_effect: 0.5,
+        ..Options::default()
+    };
+    let shown = text(&report([noisy(1, 1.0), noisy(2, 1.0)], wide));
+    assert!(shown.contains("below the margin of 50.0 %"), "{shown}");
+    let halves = Options {
+        is_halved: true,
+        ..Options::default()
+    };
+    let shown = text(&report([noisy(1, 1.0), noisy(2, 1.0)], halves));
+    assert!(
+        shown.contains("a change within it may be chance"),
+        "{shown}"
+    );
 }
 
 /// Runs that were kept to tell what chance does: their pairs for single runs, their halves for sides.
@@ -338,6 +354,14 @@ fn a_floor_can_be_kept_on_file() {
     assert_eq!(
         report(sides(1.04), Options::default()).rows[0].verdict,
         Some(Verdict::Improved)
+    );
+
+    let mut silent = alike(12);
+    silent.iter_mut().for_each(|o| o.metrics.clear());
+    let shown = text(&above(sides(1.0), silent).expect("two sides"));
+    assert!(
+        shown.contains("in the runs of --floor: no floor"),
+        "{shown}"
     );
 
     let few = above(sides(1.0), alike(7)).expect_err("seven tell nothing");
