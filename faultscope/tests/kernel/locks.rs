@@ -16,7 +16,7 @@ use faultscope::sample::delta::{Lock, LockId};
 use faultscope::symbol;
 
 use crate::support::{
-    self, Cgroup, Child, Link, Pages, Role, demand, demand_exactly, is_answered, is_rt, pin,
+    self, Cgroup, Child, Link, Pages, Role, cpus, demand, demand_exactly, is_answered, is_rt, pin,
     process, session, tick,
 };
 
@@ -61,7 +61,7 @@ fn start(role: &str, arguments: &[u64], cgroup: &Cgroup) -> Child {
 /// The other side of [`start`]: nothing is allocated before the child is moved.
 fn moved(link: &mut Link, i: u64) {
     link.stop([0; 4]);
-    pin(usize::try_from(i % 2).expect("a CPU"));
+    pin(usize::try_from(i).expect("a CPU") % cpus());
 }
 
 fn pids(children: &[Child]) -> Vec<u32> {
@@ -100,8 +100,10 @@ fn an_lru_lock_belongs_to_the_cgroup_of_its_pages_multi() {
     for cgroup in &cgroups {
         cgroup.limit(40 << 20);
     }
-    let mut children: Vec<Child> = (0..4)
-        .map(|i: u64| start("lock_reclaim", &[i / 2], &cgroups[(i % 2) as usize]))
+    // Two on two CPUs seldom queue: the second waits on the pending bit, which has no
+    // tracepoint (kernel/locking/qspinlock.c). So three of each cgroup, on three CPUs.
+    let mut children: Vec<Child> = (0..6)
+        .map(|i: u64| start("lock_reclaim", &[i / 2 + i % 2], &cgroups[(i % 2) as usize]))
         .collect();
     let pids = pids(&children);
     let mut session = session(&pids);
@@ -360,6 +362,9 @@ fn reclaim(link: &mut Link, arguments: &[u64]) {
             let pages = Pages::new(64);
             pages.touch();
             pages.advise(libc::MADV_COLD);
+        }
+        // As long as the rest takes, so that processes meet in it.
+        for _ in 0..50 {
             lock_and_unlock(&kept);
         }
         mapped.read();
@@ -415,7 +420,7 @@ fn mm(link: &mut Link, _: &[u64]) {
             for thread in 0..4 {
                 let (shared, together) = (&shared, &together);
                 scope.spawn(move || {
-                    pin(thread % 2);
+                    pin(thread % cpus());
                     for _ in 0..20 {
                         together.wait();
                         for page in (thread..1024).step_by(4) {

@@ -12,7 +12,9 @@ use faultscope::model::{Model, TableId};
 use faultscope::sample::counters::{LOCK_CLASS_NAMES, LOCK_CLASSES, LRU_LOCK, MMAP_LOCK};
 use faultscope::symbol::is_lock_code;
 
-use crate::support::{self, Child, Link, Pages, Role, demand, feature, is_rt, pin, skip, tick};
+use crate::support::{
+    self, Child, Link, Pages, Role, cpus, demand, feature, is_rt, pin, skip, tick,
+};
 use crate::witness::Witness;
 
 /// Roles of the children of this file.
@@ -96,11 +98,6 @@ fn exact_session() -> Option<Session> {
 /// The children, each on a CPU of its own where there are enough, before their load.
 fn children(role: &str) -> Vec<Child> {
     (0..CPUS).map(|cpu| Child::start(role, &[cpu])).collect()
-}
-
-/// CPUs there are; a machine of fewer than [`CPUS`] has its children share them.
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Lets every child do some loads; what happened meanwhile.

@@ -23,7 +23,7 @@ use faultscope::sample::counters::LOCK_CLASS_NAMES;
 use faultscope::sample::{Counters, Scope};
 
 use crate::support::{
-    self, Cgroup, Child, Link, Role, demand, demand_exactly, demand_gone, demand_near,
+    self, Cgroup, Child, Link, Role, cpus, demand, demand_exactly, demand_gone, demand_near,
     has_vma_locks, held_by, is_answered, loss, own_faults, pin, process, tick,
 };
 
@@ -54,10 +54,6 @@ fn duration() -> Duration {
     let seconds = std::env::var("FAULTSCOPE_STRESS_SECONDS").ok();
     let seconds = seconds.map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
     Duration::from_secs(seconds)
-}
-
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Whether there is room for [`Overcommit`], which kills its process otherwise.

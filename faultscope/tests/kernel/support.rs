@@ -297,6 +297,11 @@ pub(crate) fn is_emulated() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("QEMU TCG"))
 }
 
+/// CPUs that this thread may run on; ask before it is pinned.
+pub(crate) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Says in a guest that a test is left to real machines: what faultscope does with files, commands and terminals is the
 /// same on every kernel, and takes an emulated machine minutes. The caller returns.
 pub(crate) fn left_to_real_machines() -> bool {
