@@ -338,7 +338,11 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
         for (at, run) in side.iter().enumerate() {
             for metric in &run.metrics {
                 let cell = cell(metric);
-                let is_it = |d: &Draft| d.id == metric.name && d.cell == cell;
+                // Of another unit or direction it is another figure, whatever its name.
+                let (shown, way) = (Shown::In(metric.unit.clone()), direction(metric));
+                let is_it = |d: &Draft| {
+                    d.id == metric.name && d.cell == cell && d.shown == shown && d.direction == way
+                };
                 let place = drafts.iter().position(is_it).unwrap_or_else(|| {
                     drafts.push(Draft {
                         id: metric.name.clone(),

@@ -320,6 +320,25 @@ fn a_margin_can_be_learnt_from_the_side_before() {
     );
 }
 
+/// 100 ms and 0.11 s are no 99.9 % apart, and what is better cannot be both.
+#[test]
+fn figures_of_another_unit_or_direction_are_not_compared() {
+    let other_unit = |metric: &mut Metric| metric.unit = "1/min".to_owned();
+    let other_way = |metric: &mut Metric| metric.direction = Some(workload::Direction::Lower);
+    let changes: [&dyn Fn(&mut Metric); 2] = [&other_unit, &other_way];
+    for change in changes {
+        let mut both = sides(1.1);
+        both[1]
+            .iter_mut()
+            .flat_map(|o| &mut o.metrics)
+            .for_each(change);
+        if let Ok(found) = Report::new(both, Options::default()) {
+            let mut ids = found.rows.iter().map(|row| row.id.as_str());
+            assert!(ids.all(|id| id != "transactions/s"), "{:?}", found.rows);
+        }
+    }
+}
+
 /// Runs that were kept to tell what chance does: their pairs for single runs, their halves for sides.
 #[test]
 fn a_floor_can_be_kept_on_file() {
