@@ -43,7 +43,7 @@ impl Floor {
         let what = if ratio.ln().abs() > self.single.ln_1p() {
             "beyond the floor, not proof"
         } else {
-            "within the floor, as chance alone would have it"
+            "within the floor, which chance alone may do"
         };
         Some(told(self.runs, self.single, what))
     }

@@ -208,16 +208,49 @@ fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
 
 /// Where the ratio goes from 1 or below to above it (true), or back, and is still there at the next count.
 fn crossovers(by_count: &[AtCount]) -> Vec<(u32, bool)> {
-    let is_up = |i: usize| by_count[i].ratio > 1.0;
-    (1..by_count.len())
+    // Where the interval holds 1, neither side is ahead.
+    let is_decided = |at: &&AtCount| {
+        at.interval
+            .is_none_or(|(low, high)| low > 1.0 || high < 1.0)
+    };
+    let decided: Vec<&AtCount> = by_count.iter().filter(is_decided).collect();
+    let is_up = |i: usize| decided[i].ratio > 1.0;
+    (1..decided.len())
         .filter(|&i| is_up(i) != is_up(i - 1))
         // A side that is ahead at a single count is not ahead.
-        .filter(|&i| i + 1 >= by_count.len() || is_up(i + 1) == is_up(i))
-        .map(|i| (by_count[i].count, is_up(i)))
+        .filter(|&i| i + 1 >= decided.len() || is_up(i + 1) == is_up(i))
+        .map(|i| (decided[i].count, is_up(i)))
         .collect()
 }
 
 fn gains_from(by_count: &[AtCount]) -> Option<u32> {
-    let kept = by_count.iter().rev().take_while(|at| at.ratio >= GAIN);
+    let is_gain = |at: &&AtCount| at.ratio >= GAIN && at.interval.is_none_or(|(low, _)| low > 1.0);
+    let kept = by_count.iter().rev().take_while(is_gain);
     kept.last().map(|at| at.count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_chance_alone_may_do_is_no_crossover_and_no_gain() {
+        let at = |count, ratio, interval| AtCount {
+            count,
+            ratio,
+            interval,
+            cells: 1,
+        };
+        let known = |spread: Option<f64>| {
+            [(1, 0.92), (2, 0.98), (4, 1.06), (8, 1.08)]
+                .map(|(n, ratio)| at(n, ratio, spread.map(|s| (ratio - s, ratio + s))))
+        };
+        for sure in [known(None), known(Some(0.01))] {
+            assert_eq!(crossovers(&sure), [(4, true)]);
+            assert_eq!(gains_from(&sure), Some(4));
+        }
+        let vague = known(Some(0.1));
+        assert!(crossovers(&vague).is_empty(), "{vague:?}");
+        assert_eq!(gains_from(&vague), None);
+    }
 }

@@ -350,9 +350,9 @@ fn a_floor_can_be_kept_on_file() {
     let above = |sides, alike| Report::above(sides, alike, Options::default());
     // 95 % of all pairs of 100 to 111 are no further apart than 109 and 100.
     for (after, verdict) in [
-        (108.0, "within the floor, as chance alone would have it"),
+        (108.0, "within the floor, which chance alone may do"),
         (110.0, "beyond the floor, not proof"),
-        (92.6, "within the floor, as chance alone would have it"),
+        (92.6, "within the floor, which chance alone may do"),
         (91.0, "beyond the floor, not proof"),
     ] {
         let single = [vec![run(1, 100.0)], vec![run(2, after)]];
