@@ -144,17 +144,55 @@ struct Draft {
     deviations: [Option<f64>; 2],
 }
 
-/// Every figure that both sides have, the primary first.
+impl Draft {
+    /// Whether it is the same figure as another draft of that name and configuration.
+    fn is_like(&self, other: &Self) -> bool {
+        self.shown == other.shown && self.direction == other.direction
+    }
+
+    fn is_named(&self, other: &Self) -> bool {
+        self.id == other.id && self.cell == other.cell
+    }
+
+    fn is_on(&self, side: usize) -> bool {
+        self.values[side].iter().any(Option::is_some)
+    }
+
+    /// Its unit and its better direction, in words.
+    fn nature(&self) -> String {
+        let unit = match &self.shown {
+            Shown::In(unit) if unit.is_empty() => "no unit".to_owned(),
+            Shown::In(unit) => format!("in {unit}"),
+            Shown::Of(unit) => format!("in {unit:?}").to_lowercase(),
+        };
+        let way = match self.direction {
+            Direction::HigherIsBetter => ", better if higher",
+            Direction::LowerIsBetter => ", better if lower",
+            Direction::None => "",
+        };
+        format!("{unit}{way}")
+    }
+}
+
+/// Every figure that both sides have, the primary first; and a sentence for each that is not the same on both.
 #[must_use]
-pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Vec<Row> {
+pub fn rows(
+    before: &[Observed],
+    after: &[Observed],
+    making: &Making<'_>,
+) -> (Vec<Row>, Vec<String>) {
     let sides = [before, after];
     let starts = sides.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
     let floors = floors(making.alike);
-    let mut rows: Vec<Row> = drafts(sides)
+    let drafts = drafts(sides);
+    let unlike = unlike(&drafts);
+    let mut rows: Vec<Row> = drafts
         .into_iter()
         .filter_map(|draft| {
-            let key = (draft.id.clone(), draft.cell.clone());
-            row(draft, &starts, making, floors.get(&key).copied())
+            let is_it =
+                |(other, _): &&(Draft, Floor)| draft.is_named(other) && draft.is_like(other);
+            let floor = floors.iter().find(is_it).map(|(_, floor)| *floor);
+            row(draft, &starts, making, floor)
         })
         .collect();
     adjust(&mut rows);
@@ -163,7 +201,26 @@ pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Vec
         Role::Headline => 1,
         Role::Context => 2,
     });
-    rows
+    (rows, unlike)
+}
+
+/// Figures of one name that differ in unit or direction, so that they were not compared; once for each name.
+fn unlike(drafts: &[Draft]) -> Vec<String> {
+    let mut told: BTreeMap<&str, String> = BTreeMap::new();
+    for before in drafts.iter().filter(|d| !d.is_on(1)) {
+        let is_other = |d: &&Draft| !d.is_on(0) && d.is_named(before) && !d.is_like(before);
+        if let Some(after) = drafts.iter().find(is_other) {
+            told.entry(&before.id).or_insert_with(|| {
+                format!(
+                    "{} is {} before and {} after: not compared",
+                    before.id,
+                    before.nature(),
+                    after.nature()
+                )
+            });
+        }
+    }
+    told.into_values().collect()
 }
 
 /// The figures of both sides, or of either.
@@ -176,14 +233,13 @@ fn drafts(sides: [&[Observed]; 2]) -> Vec<Draft> {
     drafts
 }
 
-/// What runs that differ in nothing say of each figure, by its name and configuration.
-fn floors(alike: &[Observed]) -> BTreeMap<(String, String), Floor> {
+/// What runs that differ in nothing say of each figure.
+fn floors(alike: &[Observed]) -> Vec<(Draft, Floor)> {
     drafts([alike, &[]])
         .into_iter()
         .filter_map(|draft| {
-            let [values, _] = draft.values;
-            let values: Vec<f64> = values.into_iter().flatten().collect();
-            Some(((draft.id, draft.cell), Floor::of(&values)?))
+            let values: Vec<f64> = draft.values[0].iter().flatten().copied().collect();
+            Some((draft, Floor::of(&values)?))
         })
         .collect()
 }

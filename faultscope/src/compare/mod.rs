@@ -218,7 +218,7 @@ impl Report {
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
-        let mut rows = headline::rows(
+        let (mut rows, unlike) = headline::rows(
             sides[0],
             sides[1],
             &Making {
@@ -262,7 +262,9 @@ impl Report {
         let unmatched =
             configuration::unmatched(sides, &self.options.vary).filter(|_| !has_primary);
         if rows.is_empty() {
+            let unlike = (!unlike.is_empty()).then(|| unlike.join("; "));
             let reason = unmatched
+                .or(unlike)
                 .unwrap_or_else(|| "see what each holds with \"faultscope report\"".to_owned());
             return Err(Failure::Usage(format!(
                 "the sides have no figure in common: {reason}"
@@ -271,6 +273,7 @@ impl Report {
         self.notes.extend(
             unmatched.map(|reason| format!("the sides have no primary figure in common: {reason}")),
         );
+        self.notes.extend(unlike);
         self.sweep = sweep::sweep(&rows, sides);
         self.rows = rows;
         self.gates = self.gated()?;

@@ -325,17 +325,33 @@ fn a_margin_can_be_learnt_from_the_side_before() {
 fn figures_of_another_unit_or_direction_are_not_compared() {
     let other_unit = |metric: &mut Metric| metric.unit = "1/min".to_owned();
     let other_way = |metric: &mut Metric| metric.direction = Some(workload::Direction::Lower);
-    let changes: [&dyn Fn(&mut Metric); 2] = [&other_unit, &other_way];
-    for change in changes {
+    let changes: [(fn(&mut Metric), &str); 2] = [
+        (
+            &other_unit,
+            "in 1/min, better if higher after: not compared",
+        ),
+        (other_way, "in 1/s, better if lower after: not compared"),
+    ];
+    for (change, told) in changes {
         let mut both = sides(1.1);
         both[1]
             .iter_mut()
             .flat_map(|o| &mut o.metrics)
             .for_each(change);
-        if let Ok(found) = Report::new(both, Options::default()) {
-            let mut ids = found.rows.iter().map(|row| row.id.as_str());
-            assert!(ids.all(|id| id != "transactions/s"), "{:?}", found.rows);
+        let error = Report::new(both.clone(), Options::default()).expect_err("nothing is left");
+        assert!(error.to_string().contains(told), "{error}");
+        for kernel in both.iter_mut().flatten().flat_map(|o| &mut o.kernel) {
+            kernel.readings = vec![reading("lock_wait_per_fault_ns", Unit::Ns, 5.0)];
         }
+        let found = report(both, Options::default());
+        let mut ids = found.rows.iter().map(|row| row.id.as_str());
+        assert!(ids.all(|id| id == "lock_wait_per_fault_ns"), "{ids:?}");
+        let notes = found.notes.join("; ");
+        assert!(
+            notes.contains("transactions/s is in 1/s, better if higher before and"),
+            "{notes}"
+        );
+        assert!(notes.contains(told), "{notes}");
     }
 }
 
