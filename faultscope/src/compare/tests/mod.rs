@@ -323,13 +323,11 @@ fn a_margin_can_be_learnt_from_the_side_before() {
 /// 100 ms and 0.11 s are no 99.9 % apart, and what is better cannot be both.
 #[test]
 fn figures_of_another_unit_or_direction_are_not_compared() {
-    let other_unit = |metric: &mut Metric| metric.unit = "1/min".to_owned();
-    let other_way = |metric: &mut Metric| metric.direction = Some(workload::Direction::Lower);
-    let changes: [(fn(&mut Metric), &str); 2] = [
-        (
-            &other_unit,
-            "in 1/min, better if higher after: not compared",
-        ),
+    type Change = fn(&mut Metric);
+    let other_unit: Change = |metric| metric.unit = "1/min".to_owned();
+    let other_way: Change = |metric| metric.direction = Some(workload::Direction::Lower);
+    let changes = [
+        (other_unit, "in 1/min, better if higher after: not compared"),
         (other_way, "in 1/s, better if lower after: not compared"),
     ];
     for (change, told) in changes {
