@@ -37,10 +37,10 @@ pub(crate) const ROLES: &[(&str, Role)] = &[
 const SECONDS: u64 = 10;
 /// What the two processes of a cgroup keep together after reclaim: less than their files and what
 /// else they have, and less than they write where there is swap.
-const LIMIT: u64 = 32 << 20;
-/// Pages of each process's file, 16 MiB, and of memory that is to be swapped out, 24 MiB.
-const FILE_PAGES: usize = 4096;
-const SWAP_PAGES: usize = 6144;
+const LIMIT: u64 = 16 << 20;
+/// Pages of each process's file, 8 MiB, and of memory that is to be swapped out, 12 MiB.
+const FILE_PAGES: usize = 2048;
+const SWAP_PAGES: usize = 3072;
 /// Contended waits without which a run proves little about locks.
 const WAITS: u64 = 500;
 /// The same where the emulator's CPUs take turns: they seldom meet.
@@ -49,6 +49,7 @@ const WAITS_IN_TURNS: u64 = 50;
 const FAULTS: u64 = 2_000;
 /// Faults a process takes beside its loads, at most.
 const NOISE: u64 = 32;
+
 /// How long a test is to go on.
 fn duration() -> Duration {
     let seconds = std::env::var("FAULTSCOPE_STRESS_SECONDS").ok();
