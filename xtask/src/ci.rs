@@ -48,11 +48,8 @@ pub(crate) struct Options {
     /// Leave out the guests: Debian's kernels in QEMU
     #[arg(long)]
     skip_vm: bool,
-    /// Run all kernel tests in the guests, most of an hour, and hold docs/kernels.md against what was found
-    #[arg(long, conflicts_with = "skip_vm")]
-    matrix: bool,
     /// Write docs/kernels.md in place of holding it against what was found
-    #[arg(long, requires = "matrix", conflicts_with = "skip_kernel")]
+    #[arg(long, conflicts_with_all = ["skip_kernel", "skip_vm"])]
     write_docs: bool,
 }
 
@@ -103,11 +100,7 @@ pub(crate) fn test(root: &Path, options: Options) -> bool {
         if options.skip_vm {
             return Ok(skipped("guests", "--skip-vm"));
         }
-        let whole = options.matrix.then(|| vm::Whole {
-            host: host.take(),
-            write_docs: options.write_docs,
-        });
-        let sums = vm::test(root, &rebuilt(root)?, whole)?;
+        let sums = vm::test(root, &rebuilt(root)?, host.take(), options.write_docs)?;
         Ok(Counts {
             passed: sums.passed,
             failed: sums.failed,
