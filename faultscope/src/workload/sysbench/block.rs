@@ -46,6 +46,8 @@ pub(super) struct Block {
     pub(super) events: Option<u64>,
     /// `avg`, `p95` and so on, ms.
     pub(super) latency: Vec<(String, Printed)>,
+    /// Whether the heading of those was there.
+    has_latency: bool,
     /// What the line taken last belongs to.
     part: Part,
 }
@@ -83,14 +85,19 @@ impl Block {
         *self
             == Self {
                 part: self.part,
+                has_latency: self.has_latency,
                 is_checkpoint: self.is_checkpoint,
                 ..Self::default()
             }
     }
 
-    /// Whether the part that every test prints is in it.
-    pub(super) const fn is_whole(&self) -> bool {
-        self.total_time.is_some() && self.events.is_some()
+    /// Whether the part that every test prints is in it, and what was begun after it is not broken off.
+    pub(super) fn is_whole(&self) -> bool {
+        let has_most = self
+            .latency
+            .iter()
+            .any(|(name, _)| name == "max" || name.starts_with('p'));
+        self.total_time.is_some() && self.events.is_some() && (has_most || !self.has_latency)
     }
 
     /// Takes a trimmed line.
@@ -100,6 +107,7 @@ impl Block {
     pub(super) fn take(&mut self, line: &str) -> Result<(), String> {
         if let Some(part) = header(line) {
             self.part = part;
+            self.has_latency |= part == Part::Latency;
             return Ok(());
         }
         if self.take_transferred(line)? {

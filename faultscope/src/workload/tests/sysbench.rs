@@ -145,6 +145,7 @@ fn a_report_that_is_cut_short_or_missing_is_refused() {
     assert!(refusal(cut("SQL statistics")).contains("its report is missing"));
     assert!(refusal(cut("General statistics")).contains("cut short"));
     assert!(refusal(cut("    total number of events")).contains("cut short"));
+    assert!(refusal(cut("         max:")).contains("cut short"));
     // Latencies are missing then, and what is there is right.
     assert_eq!(found(cut("Latency (ms)")).measurements[0].metrics.len(), 5);
     let error = refusal(&OLTP.replace("6000   (599.88", "6000   (x"));
