@@ -44,6 +44,10 @@ fn scaled(x: f64, base: f64, units: &[&str]) -> String {
         v /= base;
         step += 1;
     }
+    // Beyond the last step by far: no quantity, but it has to fit.
+    if v.abs() >= 1e9 {
+        return format!("{x:.2e}{}", units.first().copied().unwrap_or_default());
+    }
     let unit = units.get(step).copied().unwrap_or_default();
     format!("{}{unit}", digits(v, step == 0))
 }
@@ -75,6 +79,7 @@ mod tests {
     fn three_digits_at_every_step() {
         let si: Vec<_> = [
             0.0, 0.001, 0.5, 5.0, 12.34, 999.4, 999.5, 1000.0, 1234.0, 999_600.0, 2e9, 1.8e19,
+            1e300,
         ]
         .iter()
         .map(|x| format_si(*x))
@@ -83,7 +88,7 @@ mod tests {
             si,
             [
                 "0", "<0.01", "0.50", "5", "12.3", "999", "1.00k", "1.00k", "1.23k", "1.00M",
-                "2.00G", "18.0E"
+                "2.00G", "18.0E", "1.00e300"
             ]
         );
     }
