@@ -52,6 +52,33 @@ fn spreads_of_mmtests_are_no_rates() {
         words(&shown).contains("figures of mmtests are means, and of how many runs is not printed"),
         "{shown}"
     );
+    // In the same style the same statistics of the same figures, and read back the same.
+    let again = written(&found, Layout::Mmtests);
+    for part in [
+        "means of a number of runs that is not known",
+        "BHmean-95 faults/sec-4 ",
+        "Stddev    faults/sec-4 ",
+        "Min       faults/cpu-1 ",
+    ] {
+        assert!(again.contains(part), "{part} in\n{again}");
+    }
+    let figures = |text: &str| {
+        let read = workload::parse(text, &Defaults::default()).expect("it is read");
+        let all = read.measurements.into_iter().flat_map(|m| m.metrics);
+        let mut figures: Vec<_> = all
+            .map(|m| (m.name, m.keys, m.direction, format!("{:.4}", m.value)))
+            .collect();
+        figures.sort_by(|a, b| (&a.0, &a.1, &a.3).cmp(&(&b.0, &b.1, &b.3)));
+        figures
+    };
+    assert_eq!(figures(&again), figures(table));
+    // The spreads of a figure do not keep its mean from being judged.
+    let gated = report(
+        ["5.0.0-rc1-vanilla", "5.0.0-rc1-patched"]
+            .map(|kernel| imported(table, Some(kernel), &defaults)),
+        gate("faults/sec", 5.0),
+    );
+    assert_eq!(gated.outcome(false), Outcome::Fine);
 }
 
 #[test]

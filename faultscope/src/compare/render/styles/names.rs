@@ -16,35 +16,7 @@ pub(super) struct Name {
 
 impl Name {
     pub(super) fn new(row: &Row) -> Self {
-        let mut id = row.id.clone();
-        if is_seconds(row) && id.ends_with("_ns") {
-            id.truncate(id.len() - "_ns".len());
-            id.push_str("_s");
-        }
-        let unit = match &row.shown {
-            Shown::In(unit) => unit.as_str(),
-            Shown::Of(Unit::Ns) if is_seconds(row) => "s",
-            Shown::Of(Unit::Ns) => "ns",
-            Shown::Of(Unit::Bytes) => "bytes",
-            Shown::Of(Unit::PerSec) => "1/s",
-            Shown::Of(_) => "",
-        };
-        // A count is what a name without unit is.
-        let unit = if unit == "count" { "" } else { unit };
-        if unit_of(&id) != unit {
-            match unit {
-                "1/s" => id.push_str("/s"),
-                "%" => id.push('%'),
-                "s" | "ms" | "us" | "ns" | "bytes" => {
-                    id.push('_');
-                    id.push_str(unit);
-                }
-                // A table of one word per name has no place for others.
-                _ => {}
-            }
-        }
-        let id = id.replace(' ', "_");
-        let cell = row.cell.replace(", ", ".");
+        let (id, cell) = (id(row), row.cell.replace(", ", "."));
         let full = if cell.is_empty() {
             id
         } else {
@@ -52,6 +24,57 @@ impl Name {
         };
         Self { full: word(&full) }
     }
+
+    /// The name of a row of a table of mmtests, as that has it: `faults/sec-4` is of 4 clients.
+    pub(super) fn of_mmtests(row: &Row) -> Self {
+        match statistic(row).and_then(|(_, rest)| rest.strip_prefix("clients ")) {
+            Some(clients) if clients.bytes().all(|b| b.is_ascii_digit()) => Self {
+                full: format!("{}-{clients}", word(&id(row))),
+            },
+            _ if statistic(row).is_some_and(|(_, rest)| rest.is_empty()) => Self {
+                full: word(&id(row)),
+            },
+            _ => Self::new(row),
+        }
+    }
+}
+
+/// The statistic that a row is of, as `Hmean`, and the rest of its configuration; `None` if it is of none.
+pub(super) fn statistic(row: &Row) -> Option<(&str, &str)> {
+    let rest = row.cell.strip_prefix("statistic ")?;
+    Some(rest.split_once(", ").unwrap_or((rest, "")))
+}
+
+/// The figure, with its unit where it does not tell.
+fn id(row: &Row) -> String {
+    let mut id = row.id.clone();
+    if is_seconds(row) && id.ends_with("_ns") {
+        id.truncate(id.len() - "_ns".len());
+        id.push_str("_s");
+    }
+    let unit = match &row.shown {
+        Shown::In(unit) => unit.as_str(),
+        Shown::Of(Unit::Ns) if is_seconds(row) => "s",
+        Shown::Of(Unit::Ns) => "ns",
+        Shown::Of(Unit::Bytes) => "bytes",
+        Shown::Of(Unit::PerSec) => "1/s",
+        Shown::Of(_) => "",
+    };
+    // A count is what a name without unit is.
+    let unit = if unit == "count" { "" } else { unit };
+    if unit_of(&id) != unit {
+        match unit {
+            "1/s" => id.push_str("/s"),
+            "%" => id.push('%'),
+            "s" | "ms" | "us" | "ns" | "bytes" => {
+                id.push('_');
+                id.push_str(unit);
+            }
+            // A table of one word per name has no place for others.
+            _ => {}
+        }
+    }
+    id.replace(' ', "_")
 }
 
 /// One word that begins with a letter, and does not end as mmtests ends a number of clients.
