@@ -30,7 +30,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
     ("thp", &["thp", "pages"]),
     ("mglru", &["mglru"]),
     ("swap", &["swap"]),
-    (COMMAND, &[COMMAND]),
+    (COMMAND, &[COMMAND, "results"]),
     ("probes", &["probes"]),
     ("loss", &["loss"]),
     ("complete", &["complete"]),
@@ -108,8 +108,10 @@ impl Difference {
         } else {
             self.key.as_str()
         };
-        KEYS.iter()
-            .find(|(_, facts)| facts.contains(&fact))
+        // A key that lifts this and nothing else, before one that lifts more.
+        let lifts = KEYS.iter().filter(|(_, facts)| facts.contains(&fact));
+        lifts
+            .min_by_key(|(_, facts)| facts.len())
             .map(|(key, _)| *key)
     }
 }
@@ -164,27 +166,26 @@ pub fn examine(before: &[Observed], after: &[Observed], vary: &[String]) -> Comp
 }
 
 /// Whether both sides ran on one host; `None` if a side does not tell.
+///
+/// A recording has the machine's id, which says more than its name; text has the name alone.
 fn hosts(before: &[Observed], after: &[Observed], all: &mut Vec<Difference>) -> Option<bool> {
-    let names = |side: &[Observed]| -> BTreeSet<String> {
-        side.iter().map(|o| o.run.host.clone()).collect()
+    let by = |name: &dyn Fn(&Observed) -> String| {
+        [before, after].map(|side| side.iter().map(name).collect::<BTreeSet<String>>())
     };
-    let (from, to) = (names(before), names(after));
-    if from.contains("") || to.contains("") {
+    let is_same = |[from, to]: &[BTreeSet<String>; 2]| from == to && from.len() == 1;
+    let ids = by(&|o| fact(o, "host_id").unwrap_or_default().to_owned());
+    if !ids.iter().any(|side| side.contains("")) {
+        return Some(is_same(&ids));
+    }
+    let names = by(&|o| o.run.host.clone());
+    if names.iter().any(|side| side.contains("")) {
         return None;
     }
-    let is_same = from == to && from.len() == 1;
-    // A recording has the machine's id, which says more than its name; text has the name alone.
-    let has_id = |side: &[Observed]| side.iter().all(|o| fact(o, "host_id").is_ok());
-    let have_ids = has_id(before) && has_id(after);
-    if !is_same && !have_ids {
-        all.push(Difference::new(
-            "host name",
-            joined(&from),
-            joined(&to),
-            true,
-        ));
+    if !is_same(&names) {
+        let [from, to] = &names;
+        all.push(Difference::new("host name", joined(from), joined(to), true));
     }
-    Some(is_same)
+    Some(is_same(&names))
 }
 
 fn fact<'a>(run: &'a Observed, id: &str) -> Result<&'a str, &'a str> {

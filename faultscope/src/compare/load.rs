@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::cell;
 use super::observed::Observed;
 use crate::error::Failure;
 use crate::name::scrub;
@@ -9,7 +10,8 @@ use crate::name::scrub;
 /// Extension of recordings.
 const EXTENSION: &str = "fsc";
 
-/// Reads every run of a side: files, and the recordings of directories, in the order of their starts.
+/// Reads every run of a side: files, and the recordings of directories, in the order of their starts; those of text,
+/// which tells none, in that of their names, `run-2` before `run-10`.
 ///
 /// # Errors
 /// [`Failure::Usage`] for what is no recording, or a directory without one.
@@ -30,8 +32,8 @@ pub fn side(paths: &[PathBuf]) -> Result<Vec<Observed>, Failure> {
         }
     }
     runs.sort_by(|a, b| {
-        let key = |o: &Observed| (o.run.start_real_ns, o.file.clone());
-        key(a).cmp(&key(b))
+        let by_start = a.run.start_real_ns.cmp(&b.run.start_real_ns);
+        by_start.then_with(|| cell::order(&a.file, &b.file))
     });
     Ok(runs)
 }

@@ -53,6 +53,10 @@ fn another_machine_or_state_is_refused() {
     ] {
         is_refused(&refused(|run| set(run, id, value)), id);
     }
+    // A machine that was given another name is the same machine.
+    let renamed = refused(|run| run.run.host = "renamed".to_owned());
+    assert_eq!(renamed.outcome(false), Outcome::Fine);
+    assert!(text(&renamed).contains("host same"), "{}", text(&renamed));
     let flagged = refused(|run| set(run, "kernel_release", "6.13.0"));
     assert_eq!(flagged.outcome(false), Outcome::Fine);
     assert!(text(&flagged).contains("kernel_release: 6.12.0 -> 6.13.0"));
