@@ -240,7 +240,7 @@ fn recorded_sweeps_are_compared_by_threads() {
     let done = faultscope(&["compare", "--by-threads"], &sides);
     let text = said(&done);
     for part in [
-        "ratio of the means by threads, after / before; above 1 is better",
+        "ratio by threads, after / before; above 1 is better",
         "efficiency: throughput of n threads",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");

@@ -320,6 +320,7 @@ fn contention(look: &Look<'_>) -> Option<String> {
     let most = sweep
         .by_count
         .iter()
+        .filter(|at| at.is_decided())
         .max_by(|a, b| size(a).total_cmp(&size(b)))?;
     let (first, one, many, ratio) = (first.count, first.ratio, most.count, most.ratio);
     let change = |ratio: f64| 100.0 * (ratio - 1.0);

@@ -1,9 +1,12 @@
 //! The A/A floor: how far apart runs lie by chance that differ in nothing.
 
+use std::collections::BTreeMap;
+
 use super::Options;
 use super::gate;
+use super::headline::Row;
 use super::observed::Observed;
-use super::stats::{Comparison, MIN_ALIKE, Margin, aa_floor, single_floor};
+use super::stats::{MIN_ALIKE, aa_floor, single_floor};
 use crate::error::Failure;
 
 /// What runs that differ in nothing say of one figure.
@@ -17,54 +20,150 @@ pub struct Floor {
     pub single: f64,
 }
 
-impl Floor {
-    /// Learns it from values in order of start; `None` for fewer than [`MIN_ALIKE`] or with one that is not positive.
-    #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
-        Some(Self {
-            runs: values.len(),
-            halves: aa_floor(values)?,
-            single: single_floor(values)?,
-        })
-    }
+/// Why runs that differ in nothing say nothing of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoFloor {
+    /// None of them has it.
+    Absent,
+    /// Fewer than [`MIN_ALIKE`] have it.
+    Few,
+    /// A value of 0 or below has no ratio.
+    NotPositive,
+}
 
-    /// What it says of a figure: single runs are held against single runs; of sides it is the margin, if no other is
-    /// larger. `None` where single runs differ by no ratio.
-    pub(super) fn sentence(&self, comparison: &Comparison, margin: Margin) -> Option<String> {
-        if comparison.design.smaller() > 1 {
-            let what = if margin.relative() > self.halves {
-                format!("below the margin of {:.1} %", 100.0 * margin.relative())
-            } else {
-                "that is the margin".to_owned()
-            };
-            return Some(told(self.runs, self.halves, &what));
+impl NoFloor {
+    fn reason(self) -> String {
+        match self {
+            Self::Absent => "the A/A runs do not have it".to_owned(),
+            Self::Few => format!("fewer than {MIN_ALIKE} A/A runs have it"),
+            Self::NotPositive => "an A/A run has a value of 0 or below".to_owned(),
         }
-        let ratio = 1.0 + comparison.shift.percent()? / 100.0;
-        let what = if ratio.ln().abs() > self.single.ln_1p() {
-            "beyond the floor, not proof"
-        } else {
-            "within the floor, which chance alone may do"
-        };
-        Some(told(self.runs, self.single, what))
     }
 }
 
-/// The floor in words, and what follows: `floor` as a ratio, from so many runs.
-pub(super) fn told(runs: usize, floor: f64, what: &str) -> String {
-    format!(
-        "floor from {runs} A/A runs is +-{:.1} %: {what}",
-        100.0 * floor
-    )
+impl Floor {
+    /// Learns it from values in order of start.
+    ///
+    /// # Errors
+    /// Fewer than [`MIN_ALIKE`], or one that is not positive.
+    pub fn of(values: &[f64]) -> Result<Self, NoFloor> {
+        if values.len() < MIN_ALIKE {
+            return Err(NoFloor::Few);
+        }
+        let both = aa_floor(values).zip(single_floor(values));
+        let (halves, single) = both.ok_or(NoFloor::NotPositive)?;
+        Ok(Self {
+            runs: values.len(),
+            halves,
+            single,
+        })
+    }
+}
+
+/// A floor and the figure it is of.
+struct Learnt<'a> {
+    row: &'a Row,
+    runs: usize,
+    /// What counts for the figure: single runs are held against single runs, sides against halves.
+    ratio: f64,
+}
+
+impl<'a> Learnt<'a> {
+    fn new(row: &'a Row) -> Option<Self> {
+        let floor = row.floor?;
+        Some(Self {
+            row,
+            runs: floor.runs,
+            ratio: if is_single(row) {
+                floor.single
+            } else {
+                floor.halves
+            },
+        })
+    }
+
+    fn percent(&self) -> String {
+        format!("+-{:.1} %", 100.0 * self.ratio)
+    }
+
+    fn is_beyond(&self) -> bool {
+        let change = self.row.comparison.shift.percent();
+        is_single(self.row) && change.is_some_and(|percent| percent.abs() > 100.0 * self.ratio)
+    }
+}
+
+fn is_single(row: &Row) -> bool {
+    row.comparison.design.smaller() == 1
+}
+
+/// What the floors say of the primary figures, in one sentence; `None` if there are none.
+///
+/// `is_halved` if the sides are themselves the halves they were learnt from.
+pub(super) fn sentence(rows: &[&Row], is_halved: bool) -> Option<String> {
+    let learnt: Vec<Learnt<'_>> = rows.iter().filter_map(|row| Learnt::new(row)).collect();
+    let by_size = |a: &&Learnt<'_>, b: &&Learnt<'_>| a.ratio.total_cmp(&b.ratio);
+    let least = learnt.iter().min_by(by_size)?;
+    let most = learnt.iter().max_by(by_size)?;
+    let is_one = rows.len() == 1;
+    let range = if is_one {
+        format!("floor from {} A/A runs is {}", most.runs, most.percent())
+    } else {
+        format!(
+            "floors from at least {} A/A runs each are {} ({}) to {} ({})",
+            learnt.iter().map(|l| l.runs).min().unwrap_or_default(),
+            least.percent(),
+            least.row.cell,
+            most.percent(),
+            most.row.cell
+        )
+    };
+    let margin = most.row.margin.relative();
+    let beyond: Vec<&str> = learnt
+        .iter()
+        .filter(|l| l.is_beyond())
+        .map(|l| l.row.cell.as_str())
+        .collect();
+    let what = if is_halved {
+        "a change within it may be chance".to_owned()
+    } else if learnt.iter().any(|l| is_single(l.row)) {
+        match beyond.as_slice() {
+            [] => "within the floor, which chance alone may do".to_owned(),
+            _ if is_one => "beyond the floor, not proof".to_owned(),
+            cells => format!("beyond the floor, not proof: {}", cells.join("; ")),
+        }
+    } else if !is_one {
+        "each is the margin of its configuration, if no other is larger".to_owned()
+    } else if margin > most.ratio {
+        format!("below the margin of {:.1} %", 100.0 * margin)
+    } else {
+        "that is the margin".to_owned()
+    };
+    Some(format!("{range}: {what}"))
+}
+
+/// Which figures have no floor, by reason, a sentence for each.
+pub(super) fn without(missing: &BTreeMap<NoFloor, Vec<String>>) -> Vec<String> {
+    missing
+        .iter()
+        .map(|(why, figures)| format!("no floor for {}: {}", figures.join("; "), why.reason()))
+        .collect()
 }
 
 /// Whether runs can tell what chance does to the side before.
 pub(super) fn check(
     alike: &[Observed],
-    before: &[Observed],
+    [before, after]: [&[Observed]; 2],
     options: &Options,
 ) -> Result<(), Failure> {
     if alike.is_empty() {
         return Ok(());
+    }
+    let compared = |run: &&Observed| before.iter().chain(after).any(|o| o.run.id == run.run.id);
+    if let Some(run) = alike.iter().find(compared) {
+        return Err(Failure::Usage(format!(
+            "\"{}\" is among the runs that are compared: a floor is learnt from others, which differ in nothing",
+            run.file
+        )));
     }
     if alike.len() < MIN_ALIKE {
         return Err(Failure::Usage(format!(

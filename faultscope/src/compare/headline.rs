@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{cell, statistic};
-use super::floor::Floor;
+use super::floor::{Floor, NoFloor};
 use super::observed::Observed;
 use super::stats::{
     self, ALPHA, Comparison, Direction, Margin, Verdict, clusters, compare, compare_pairs, drift,
@@ -125,6 +125,8 @@ pub struct Making<'a> {
     pub pairs: Option<&'a [(usize, usize)]>,
     /// Runs that differ in nothing, from which margins are learnt; empty for none.
     pub alike: &'a [Observed],
+    /// Whether those are the sides themselves, which have no margin from it.
+    pub is_halved: bool,
     /// Figures that are gated, and so tested.
     pub gated: &'a [String],
 }
@@ -154,6 +156,15 @@ impl Draft {
         self.id == other.id && self.cell == other.cell
     }
 
+    /// Name and configuration.
+    fn full_name(&self) -> String {
+        if self.cell.is_empty() {
+            self.title.clone()
+        } else {
+            format!("{}, {}", self.title, self.cell)
+        }
+    }
+
     fn is_on(&self, side: usize) -> bool {
         self.values[side].iter().any(Option::is_some)
     }
@@ -174,34 +185,53 @@ impl Draft {
     }
 }
 
-/// Every figure that both sides have, the primary first; and a sentence for each that is not the same on both.
+/// What was made of the figures.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    /// Every figure that both sides have, the primary first.
+    pub rows: Vec<Row>,
+    /// A sentence for each that is not the same on both.
+    pub unlike: Vec<String>,
+    /// Primary figures for which a floor was to be learnt and could not, by reason.
+    pub without_floor: BTreeMap<NoFloor, Vec<String>>,
+}
+
+/// The figures of two sides.
 #[must_use]
-pub fn rows(
-    before: &[Observed],
-    after: &[Observed],
-    making: &Making<'_>,
-) -> (Vec<Row>, Vec<String>) {
+pub fn rows(before: &[Observed], after: &[Observed], making: &Making<'_>) -> Made {
     let sides = [before, after];
     let starts = sides.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
     let floors = floors(making.alike);
     let drafts = drafts(sides);
-    let unlike = unlike(&drafts);
-    let mut rows: Vec<Row> = drafts
-        .into_iter()
-        .filter_map(|draft| {
-            let is_it =
-                |(other, _): &&(Draft, Floor)| draft.is_named(other) && draft.is_like(other);
-            let floor = floors.iter().find(is_it).map(|(_, floor)| *floor);
-            row(draft, &starts, making, floor)
-        })
-        .collect();
-    adjust(&mut rows);
-    rows.sort_by_key(|row| match row.role {
+    let mut made = Made {
+        unlike: unlike(&drafts),
+        ..Made::default()
+    };
+    for draft in drafts {
+        let is_it = |(other, _): &&(Draft, Result<Floor, NoFloor>)| {
+            draft.is_named(other) && draft.is_like(other)
+        };
+        let floor = floors.iter().find(is_it).map(|(_, floor)| *floor);
+        let floor = floor.unwrap_or(Err(NoFloor::Absent));
+        let (name, role) = (draft.full_name(), draft.role);
+        let Some(row) = row(draft, &starts, making, floor.ok()) else {
+            continue;
+        };
+        if let Err(why) = floor
+            && role == Role::Primary
+            && !making.alike.is_empty()
+        {
+            made.without_floor.entry(why).or_default().push(name);
+        }
+        made.rows.push(row);
+    }
+    adjust(&mut made.rows);
+    made.rows.sort_by_key(|row| match row.role {
         Role::Primary => 0,
         Role::Headline => 1,
         Role::Context => 2,
     });
-    (rows, unlike)
+    made
 }
 
 /// Figures of one name that differ in unit or direction, so that they were not compared; once for each name.
@@ -234,12 +264,13 @@ fn drafts(sides: [&[Observed]; 2]) -> Vec<Draft> {
 }
 
 /// What runs that differ in nothing say of each figure.
-fn floors(alike: &[Observed]) -> Vec<(Draft, Floor)> {
+fn floors(alike: &[Observed]) -> Vec<(Draft, Result<Floor, NoFloor>)> {
     drafts([alike, &[]])
         .into_iter()
-        .filter_map(|draft| {
+        .map(|draft| {
             let values: Vec<f64> = draft.values[0].iter().flatten().copied().collect();
-            Some((draft, Floor::of(&values)?))
+            let floor = Floor::of(&values);
+            (draft, floor)
         })
         .collect()
 }
@@ -285,7 +316,10 @@ fn row(
         }
         None => compare(&plain(&before), &plain(&after)),
     }?;
-    let min_effect = floor.map_or(making.min_effect, |f| f.halves.max(making.min_effect));
+    let margin = floor
+        .filter(|_| !making.is_halved)
+        .map_or(0.0, |f| f.halves);
+    let min_effect = margin.max(making.min_effect);
     let is_gated = making
         .gated
         .iter()
@@ -296,9 +330,17 @@ fn row(
     };
     let mut flags = flags("before", &before, draft.resolution, &draft.shown);
     flags.extend(self::flags("after", &after, draft.resolution, &draft.shown));
+    let margin = Margin::new(min_effect, draft.resolution, comparison.before);
+    if margin.is_coarse() && matches!(draft.shown, Shown::In(_)) {
+        flags.push(format!(
+            "printed in steps of {}: changes below {:.1} % cannot be told",
+            draft.shown.value(draft.resolution),
+            100.0 * margin.relative()
+        ));
+    }
     Some(Row {
         floor,
-        margin: Margin::new(min_effect, draft.resolution, comparison.before),
+        margin,
         id: draft.id,
         title: draft.title,
         cell: draft.cell,
@@ -416,6 +458,8 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
                 });
                 let draft = &mut drafts[place];
                 draft.values[i][at] = Some(metric.value);
+                // "10" among "9.81" has lost no digits but its zeros.
+                draft.resolution = draft.resolution.min(metric.resolution);
                 // Of several tables none has the deviation of all.
                 draft.deviations[i] = metric.deviation_pct().filter(|_| side.len() == 1);
             }

@@ -129,6 +129,8 @@ pub struct Report {
     pub meant: Vec<Meant>,
     /// How the runs lie in time; `None` if that is not known.
     pub order: Option<Order>,
+    /// How many pairs of runs there are, of all configurations; `None` if they are not paired.
+    pub pairs: Option<usize>,
     /// The figures; empty if the comparison was refused.
     pub rows: Vec<Row>,
     /// Faults by kind.
@@ -171,7 +173,7 @@ impl Report {
     ) -> Result<Self, Failure> {
         let both = [sides[0].as_slice(), sides[1].as_slice()];
         check(both)?;
-        floor::check(&alike, both[0], &options)?;
+        floor::check(&alike, both, &options)?;
         let comparability = gate::examine(both[0], both[1], &options.vary);
         let meant = configuration::meant(both, &options.vary);
         let starts = both.map(|side| side.iter().map(|o| o.run.start_real_ns).collect::<Vec<_>>());
@@ -182,6 +184,7 @@ impl Report {
             order: stats::order(&starts[0], &starts[1]),
             comparability,
             meant,
+            pairs: None,
             rows: Vec::new(),
             kinds: Vec::new(),
             sweep: None,
@@ -212,23 +215,36 @@ impl Report {
     fn fill(&mut self) -> Result<(), Failure> {
         let sides = [self.sides[0].as_slice(), self.sides[1].as_slice()];
         let pairs = self.options.is_paired.then(|| pairs(sides)).transpose()?;
+        self.pairs = pairs.as_ref().map(Vec::len);
         let gated: Vec<String> = self
             .options
             .gates
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
-        let (mut rows, unlike) = headline::rows(
+        let halves = if self.options.is_halved {
+            interleaved(sides)
+        } else {
+            Vec::new()
+        };
+        let headline::Made {
+            mut rows,
+            unlike,
+            without_floor,
+        } = headline::rows(
             sides[0],
             sides[1],
             &Making {
                 min_effect: self.options.min_effect,
                 pairs: pairs.as_deref(),
-                alike: if self.options.is_aa {
+                alike: if self.options.is_halved {
+                    &halves
+                } else if self.options.is_aa {
                     sides[0]
                 } else {
                     &self.alike
                 },
+                is_halved: self.options.is_halved,
                 gated: &gated,
             },
         );
@@ -274,6 +290,7 @@ impl Report {
             unmatched.map(|reason| format!("the sides have no primary figure in common: {reason}")),
         );
         self.notes.extend(unlike);
+        self.notes.extend(floor::without(&without_floor));
         self.sweep = sweep::sweep(&rows, sides);
         self.rows = rows;
         self.gates = self.gated()?;
@@ -307,9 +324,10 @@ impl Report {
                     names.join(", ")
                 )));
             }
+            // Spreads under the name of a figure go no way, and do not keep it from being judged.
             if of_name
                 .iter()
-                .any(|r| r.direction == stats::Direction::None)
+                .all(|r| r.direction == stats::Direction::None)
             {
                 return Err(Failure::Usage(format!(
                     "\"{metric}\" has no better direction, so --gate cannot judge it"
@@ -377,6 +395,7 @@ impl Report {
         if is_several && let Some(warning) = self.order.and_then(Order::warning) {
             notes.push(warning.to_owned());
         }
+        notes.extend(self.unpaired());
         notes.extend(self.meant.iter().map(|meant| {
             let [from, to] = &meant.values;
             format!(
@@ -387,11 +406,25 @@ impl Report {
         if self.comparability.are_hosts_unknown {
             notes.push("hosts unknown".to_owned());
         }
-        notes.extend(self.floor(primary));
-        if !self.alike.is_empty() && self.rows.iter().all(|row| row.floor.is_none()) {
-            notes.push("no figure of the sides is in the runs of --floor: no floor".to_owned());
-        }
+        let all: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|r| r.role == Role::Primary)
+            .collect();
+        notes.extend(floor::sentence(&all, self.options.is_halved));
         notes
+    }
+
+    /// Which runs have no partner.
+    fn unpaired(&self) -> Option<String> {
+        let pairs = self.pairs?;
+        let [before, after] = [0, 1].map(|side| self.sides[side].len().saturating_sub(pairs));
+        (before + after > 0).then(|| {
+            format!(
+                "{pairs} pairs: {before} of the runs before and {after} of those after have no partner in their round, and do \
+                 not count in paired figures"
+            )
+        })
     }
 
     /// What must be known of means whose runs nobody counted; `None` if figures are of runs.
@@ -415,20 +448,6 @@ impl Report {
                 formats.join(" and ")
             )
         })
-    }
-
-    /// How far apart runs that differ in nothing lie by chance, and what that says of the primary metric.
-    fn floor(&self, primary: Option<&Row>) -> Option<String> {
-        let row = primary?;
-        if let Some(floor) = row.floor {
-            return floor.sentence(&row.comparison, row.margin);
-        }
-        let (low, high) = row.comparison.shift.percent_interval()?;
-        let runs = self.sides[0].len() + self.sides[1].len();
-        let what = "a change within it may be chance";
-        self.options
-            .is_halved
-            .then(|| floor::told(runs, low.abs().max(high.abs()) / 100.0, what))
     }
 
     /// How it ends.
@@ -460,6 +479,13 @@ impl Report {
         }
         Outcome::Fine
     }
+}
+
+/// The runs of which the sides are every other.
+fn interleaved(sides: [&[Observed]; 2]) -> Vec<Observed> {
+    let longest = sides[0].len().max(sides[1].len());
+    let both = |i| [sides[0].get(i), sides[1].get(i)];
+    (0..longest).flat_map(both).flatten().cloned().collect()
 }
 
 fn check(sides: [&[Observed]; 2]) -> Result<(), Failure> {
@@ -514,7 +540,11 @@ fn pairs(sides: [&[Observed]; 2]) -> Result<Vec<(usize, usize)>, Failure> {
         .filter_map(|(round, i)| Some((*i, *after.get(round)?)))
         .collect();
     if paired.is_empty() {
-        return Err(refuse("the sides have no round in common".to_owned()));
+        return Err(Failure::Usage(
+            "--paired pairs runs by round, and the rounds of the sides were not made in one go: they share nothing that \
+             pairing takes out; compare without it, or make them with \"record --alternate\""
+                .to_owned(),
+        ));
     }
     Ok(paired)
 }

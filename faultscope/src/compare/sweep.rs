@@ -34,12 +34,21 @@ pub struct Sweep {
 pub struct AtCount {
     /// That number.
     pub count: u32,
-    /// Geometric mean of the ratios of its cells.
+    /// The Hodges-Lehmann ratio of its cell, or of several the geometric mean of the ratios of their means.
     pub ratio: f64,
-    /// 95 % interval by resampling runs; `None` with fewer than four.
+    /// 95 % interval, of exact ranks for a single cell, else by resampling runs; `None` with fewer than four.
     pub interval: Option<(f64, f64)>,
     /// Number of cells.
     pub cells: usize,
+}
+
+impl AtCount {
+    /// Whether one side is ahead: where the interval holds 1, chance may have done it.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.interval
+            .is_none_or(|(low, high)| low > 1.0 || high < 1.0)
+    }
 }
 
 /// A throughput over the number of threads on both sides.
@@ -134,11 +143,17 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
     let by_count: Vec<AtCount> = counts
         .into_iter()
         .filter_map(|n| {
-            let of_n = primary
+            let of_n: Vec<(&Row, &Cell)> = primary
                 .iter()
+                .copied()
                 .zip(&all)
-                .filter(|(row, _)| number(row) == Some(n));
-            let found = geomean(&of_n.map(|(_, cell)| cell.clone()).collect::<Vec<_>>())?;
+                .filter(|(row, _)| number(row) == Some(n))
+                .collect();
+            if let [(row, _)] = of_n.as_slice() {
+                return alone(n, row);
+            }
+            let cells: Vec<Cell> = of_n.into_iter().map(|(_, cell)| cell.clone()).collect();
+            let found = geomean(&cells)?;
             Some(AtCount {
                 count: n,
                 ratio: found.ratio,
@@ -156,6 +171,29 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
         curves: curves(sides),
         one_sided: [only(&before, &after), only(&after, &before)],
         metric,
+    })
+}
+
+/// The ratio of a single cell, as its own row has it.
+fn alone(count: u32, row: &Row) -> Option<AtCount> {
+    let shift = &row.comparison.shift;
+    let ratio = |percent: f64| {
+        let ratio = 1.0 + percent / 100.0;
+        if row.direction == Direction::LowerIsBetter {
+            1.0 / ratio
+        } else {
+            ratio
+        }
+    };
+    let interval = shift.percent_interval().filter(|_| !row.is_summary);
+    Some(AtCount {
+        count,
+        ratio: ratio(shift.percent()?),
+        interval: interval.map(|(low, high)| {
+            let (a, b) = (ratio(low), ratio(high));
+            (a.min(b), a.max(b))
+        }),
+        cells: 1,
     })
 }
 
@@ -208,12 +246,7 @@ fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
 
 /// Where the ratio goes from 1 or below to above it (true), or back, and is still there at the next count.
 fn crossovers(by_count: &[AtCount]) -> Vec<(u32, bool)> {
-    // Where the interval holds 1, neither side is ahead.
-    let is_decided = |at: &&AtCount| {
-        at.interval
-            .is_none_or(|(low, high)| low > 1.0 || high < 1.0)
-    };
-    let decided: Vec<&AtCount> = by_count.iter().filter(is_decided).collect();
+    let decided: Vec<&AtCount> = by_count.iter().filter(|at| at.is_decided()).collect();
     let is_up = |i: usize| decided[i].ratio > 1.0;
     (1..decided.len())
         .filter(|&i| is_up(i) != is_up(i - 1))
@@ -224,7 +257,7 @@ fn crossovers(by_count: &[AtCount]) -> Vec<(u32, bool)> {
 }
 
 fn gains_from(by_count: &[AtCount]) -> Option<u32> {
-    let is_gain = |at: &&AtCount| at.ratio >= GAIN && at.interval.is_none_or(|(low, _)| low > 1.0);
+    let is_gain = |at: &&AtCount| at.ratio >= GAIN && at.is_decided();
     let kept = by_count.iter().rev().take_while(is_gain);
     kept.last().map(|at| at.count)
 }

@@ -111,10 +111,9 @@ impl Document {
         } else {
             "DIFFERENT"
         };
-        let paired = if report.options.is_paired {
-            ", paired"
-        } else {
-            ""
+        let paired = match report.pairs {
+            Some(pairs) => format!(", {}", counted(pairs, "pair")),
+            None => String::new(),
         };
         let command = before
             .first()
@@ -248,7 +247,8 @@ impl Document {
                 "Mann-Whitney"
             };
             let methods: Vec<&str> = methods.into_iter().collect();
-            let is_learnt = report.rows.iter().any(|row| row.floor.is_some());
+            let has_floor = report.rows.iter().any(|row| row.floor.is_some());
+            let is_learnt = has_floor && !report.options.is_halved;
             self.line(format!(
                 "{test} ({}), Hodges-Lehmann shift, Holm; margin +-{:.1} %{} or what a figure can show",
                 methods.join(", "),
@@ -403,7 +403,9 @@ impl Document {
         if report.findings.is_empty() {
             return;
         }
-        let is_single = report.sides.iter().any(|side| side.len() == 1);
+        let mut primary = report.rows.iter().filter(|r| r.role == Role::Primary);
+        let is_single = report.sides.iter().any(|side| side.len() == 1)
+            || primary.all(|row| row.comparison.design.smaller() == 1);
         self.title(if is_single {
             "findings, on single runs: no verdicts"
         } else {
@@ -459,7 +461,15 @@ impl Document {
             lines.extend(row.flags.iter().map(|flag| format!("{name}: {flag}")));
         }
         if !lines.is_empty() {
-            self.title("runs, before | after, in the order of their starts");
+            let mut runs = report.sides.iter().flatten();
+            let order = if runs.all(|o| o.run.start_real_ns > 0) {
+                "starts"
+            } else {
+                "names"
+            };
+            self.title(&format!(
+                "runs, before | after, in the order of their {order}"
+            ));
             lines.into_iter().for_each(|line| self.line(line));
         }
     }

@@ -34,7 +34,9 @@ pub(super) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             "per": options.per.id(),
             "min_effect_ratio": options.min_effect,
             "is_paired": options.is_paired,
-            "is_aa": options.is_aa,
+            "pairs": report.pairs,
+            "is_aa": options.is_aa || options.is_halved,
+            "is_halved": options.is_halved,
             "floor_files": report.alike.iter().map(|o| &o.file).collect::<Vec<_>>(),
         },
         "order": report.order.map(|order| match order {
@@ -166,6 +168,7 @@ fn row(row: &Row) -> Value {
         },
         "comparison": comparison(&row.comparison),
         "margin_ratio": row.margin.relative(),
+        "is_margin_resolution": row.margin.is_coarse(),
         "floor": row.floor.map(|floor| json!({
             "runs": floor.runs, "halves_ratio": floor.halves, "single_ratio": floor.single,
         })),

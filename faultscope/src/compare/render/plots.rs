@@ -198,7 +198,7 @@ fn ratios(sweep: &Sweep) -> Option<String> {
     let svg = lines(&marks, 1.0, &about);
     Some(figure(
         "ratio",
-        &format!("ratio of the means by {}, after / before", sweep.over),
+        &format!("ratio by {}, after / before", sweep.over),
         note,
         "tall",
         &labels,

@@ -36,7 +36,7 @@ impl Document {
         }
         if !sweep.by_count.is_empty() {
             self.title(&format!(
-                "ratio of the means by {}, after / before; above 1 is better",
+                "ratio by {}, after / before; above 1 is better",
                 sweep.over
             ));
             let row = |at: &AtCount| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::normal::{Z_975, two_sided};
 use super::random::Random;
 use super::real;
 
@@ -11,8 +12,8 @@ pub const MIN_RESAMPLED: usize = 4;
 /// Runs per side below which the interval is called approximate.
 const APPROXIMATE_BELOW: usize = 20;
 
-/// Times the runs are drawn again.
-const DRAWS: usize = 2000;
+/// Times the runs are drawn again: enough that some lie beyond the ends of four runs' interval.
+const DRAWS: usize = 10_000;
 
 /// Any number: it only has to be the same each time.
 const SEED: u64 = 0x6661_756c_7473_636f;
@@ -37,7 +38,7 @@ pub struct Geomean {
     pub ratio: f64,
     /// 95 % interval by resampling runs; `None` with fewer than four runs to draw from.
     pub interval: Option<(f64, f64)>,
-    /// Whether a side has fewer than 20 runs, which makes the interval too narrow.
+    /// Whether a side has fewer than 20 runs: the interval is widened for that, and not exact.
     pub is_approximate: bool,
     /// Number of cells in it.
     pub cells: usize,
@@ -80,7 +81,8 @@ pub fn geomean(cells: &[Cell]) -> Option<Geomean> {
     let smallest = before.smallest().min(after.smallest());
     Some(Geomean {
         ratio: mean(&logs).exp(),
-        interval: (smallest >= MIN_RESAMPLED).then(|| resample(&before, &after, &inverted)),
+        interval: (smallest >= MIN_RESAMPLED)
+            .then(|| resample(&before, &after, &inverted, tail(smallest))),
         is_approximate: smallest < APPROXIMATE_BELOW,
         cells: common.len(),
         left_out,
@@ -89,7 +91,42 @@ pub fn geomean(cells: &[Cell]) -> Option<Geomean> {
     })
 }
 
-fn resample(before: &Side, after: &Side, inverted: &[bool]) -> (f64, f64) {
+/// Draws that lie beyond each end of a 95 % interval from `runs` runs.
+///
+/// The quantiles of resampled means are those of the normal distribution with a deviation that is too small by the root
+/// of (n - 1) / n. Those further out stand where Student's t would (Hesterberg, 2015, The American Statistician 69:371,
+/// "expanded percentile intervals"); of five runs plain ones hold the truth nine times of ten.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of the draws"
+)]
+fn tail(runs: usize) -> usize {
+    let n = real(runs);
+    let out = (n / (n - 1.0)).sqrt() * student_975(n - 1.0);
+    (0.5 * two_sided(out) * real(DRAWS)) as usize
+}
+
+/// The 97.5 % quantile of Student's t, off by less than .005 from 3 degrees of freedom on: Cornish and Fisher's expansion
+/// (Abramowitz and Stegun, 26.7.5).
+fn student_975(freedom: f64) -> f64 {
+    let z = Z_975;
+    let square = z * z;
+    let terms = [
+        (square + 1.0) / 4.0,
+        ((5.0 * square + 16.0) * square + 3.0) / 96.0,
+        (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) / 384.0,
+        ((((79.0 * square + 776.0) * square + 1482.0) * square - 1920.0) * square - 945.0)
+            / 92160.0,
+    ];
+    let sum = terms
+        .iter()
+        .rev()
+        .fold(0.0, |sum, term| (sum + term) / freedom);
+    z * (1.0 + sum)
+}
+
+fn resample(before: &Side, after: &Side, inverted: &[bool], tail: usize) -> (f64, f64) {
     let mut random = Random::new(SEED);
     let mut drawn: Vec<f64> = (0..DRAWS)
         .map(|_| {
@@ -99,8 +136,6 @@ fn resample(before: &Side, after: &Side, inverted: &[bool]) -> (f64, f64) {
         })
         .collect();
     drawn.sort_by(f64::total_cmp);
-    // 2.5 % of the draws lie beyond each end.
-    let tail = DRAWS / 40;
     (drawn[tail].exp(), drawn[DRAWS - 1 - tail].exp())
 }
 

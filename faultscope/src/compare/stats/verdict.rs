@@ -52,7 +52,12 @@ pub struct Margin {
     relative: f64,
     /// In the metric's unit, for differences.
     absolute: f64,
+    /// Whether it is what a value can tell, and not what was asked for.
+    is_coarse: bool,
 }
+
+/// Share of a margin by which a change may miss its end and still be on it: values are logarithms of printed figures.
+const ROUNDING: f64 = 1e-9;
 
 impl Margin {
     /// A margin of `min_effect` (0.03 for 3 %), never below what a value can tell: `resolution`, in the metric's unit.
@@ -69,6 +74,7 @@ impl Margin {
         Self {
             relative: min_effect.max(step),
             absolute: (min_effect * typical).max(resolution),
+            is_coarse: step > min_effect,
         }
     }
 
@@ -76,6 +82,12 @@ impl Margin {
     #[must_use]
     pub fn relative(self) -> f64 {
         self.relative
+    }
+
+    /// Whether values cannot tell a difference of `min_effect`: then no change is shown to be smaller than that.
+    #[must_use]
+    pub fn is_coarse(self) -> bool {
+        self.is_coarse
     }
 
     /// The ends of the margin on a scale.
@@ -153,6 +165,8 @@ pub fn compare_runs(
 impl Comparison {
     /// The verdict for a p that was adjusted for its family, significant up to `level`: [`ALPHA`] for headline
     /// metrics, [`super::FDR`] among lock classes.
+    ///
+    /// A change of just the margin is within it, up as down.
     #[must_use]
     pub fn verdict(
         &self,
@@ -162,9 +176,10 @@ impl Comparison {
         margin: Margin,
     ) -> Verdict {
         let (low, high) = margin.ends(self.shift.scale);
+        let slack = ROUNDING * (high - low).min(1.0);
         let estimate = self.shift.estimate;
         let is_significant = adjusted_p <= level && self.shift.interval.is_some();
-        if is_significant && (estimate < low || estimate > high) {
+        if is_significant && (estimate < low - slack || estimate > high + slack) {
             return match (direction, estimate > 0.0) {
                 (Direction::None, _) => Verdict::Moved,
                 (Direction::HigherIsBetter, true) | (Direction::LowerIsBetter, false) => {
@@ -173,7 +188,8 @@ impl Comparison {
                 _ => Verdict::Regressed,
             };
         }
-        let is_inside = |(from, to): (f64, f64)| from > low && to < high;
+        let is_inside =
+            |(from, to): (f64, f64)| !margin.is_coarse && from >= low - slack && to <= high + slack;
         if self.shift.interval.is_some_and(is_inside) {
             Verdict::Unchanged
         } else {

@@ -316,6 +316,25 @@ fn recorded_sweeps_are_told_by_threads() {
             "{at:?}, {expected}"
         );
     }
+    // The ratio of a single cell is that of its row, with its exact interval.
+    let row = found.rows.iter().find(|r| r.cell.contains("threads 8,"));
+    let percent = row.and_then(|r| r.comparison.shift.percent_interval());
+    let at = sweep.by_count.iter().find(|at| at.count == 8);
+    let (low, _) = at.and_then(|at| at.interval).expect("five runs each");
+    let (percent, _) = percent.expect("five runs each");
+    assert!(
+        (100.0 * (low - 1.0) - percent).abs() < 1e-9,
+        "{low} {percent}"
+    );
+    let alike = sweep_of(500, &threads, 8, |n| law(n, 0.30, 0.010));
+    let above = Report::above(both.clone(), alike, Options::default()).expect("comparable");
+    let shown = words(&text(&above));
+    for part in [
+        "floors from at least 8 A/A runs each are +-",
+        "each is the margin of its configuration",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
     let mean = sweep.geomean.as_ref().expect("all above 0");
     assert_eq!(mean.cells, 6);
     assert!((mean.worst.1 - 1.0).abs() < 0.01, "{mean:?}");
@@ -341,7 +360,7 @@ fn recorded_sweeps_are_told_by_threads() {
     let shown = words(&text(&found));
     for part in [
         "pages/s by configuration: no single verdict",
-        "ratio of the means by threads, after / before",
+        "ratio by threads, after / before",
         "geometric mean",
         "contention s 0.3",
     ] {

@@ -245,10 +245,22 @@ fn pairs_need_rounds() {
             });
         }
     }
-    let found = report(with, options());
+    let found = report(with.clone(), options());
     // Five pairs cannot decide; the report says how many could.
     assert_eq!(found.rows[0].verdict, Some(Verdict::Inconclusive));
-    assert!(text(&found).contains("At least 6 pairs are needed"));
+    let shown = text(&found);
+    assert!(shown.contains("At least 6 pairs are needed"), "{shown}");
+    assert!(shown.contains("5 vs 5, alternating, 5 pairs"), "{shown}");
+    assert!(!shown.contains("no partner"), "{shown}");
+    with[1].pop();
+    let shown = words(&text(&report(with.clone(), options())));
+    let left = "4 pairs: 1 of the runs before and 0 of those after have no partner in their round";
+    assert!(shown.contains(left), "{shown}");
+    for round in with[1].iter_mut().flat_map(|run| &mut run.run.round) {
+        round.series = "another".to_owned();
+    }
+    let error = Report::new(with, options()).expect_err("rounds of two starts");
+    assert!(error.to_string().contains("not made in one go"), "{error}");
 }
 
 #[test]
@@ -362,12 +374,12 @@ fn a_floor_can_be_kept_on_file() {
             .collect()
     };
     let above = |sides, alike| Report::above(sides, alike, Options::default());
-    // 95 % of all pairs of 100 to 111 are no further apart than 109 and 100.
+    // Of 95 % of all pairs of 100 to 111 one is no further from the other than 109 from 100.
     for (after, verdict) in [
         (108.0, "within the floor, which chance alone may do"),
         (110.0, "beyond the floor, not proof"),
-        (92.6, "within the floor, which chance alone may do"),
-        (91.0, "beyond the floor, not proof"),
+        (91.1, "within the floor, which chance alone may do"),
+        (90.9, "beyond the floor, not proof"),
     ] {
         let single = [vec![run(1, 100.0)], vec![run(2, after)]];
         let found = above(single, alike(12)).expect("single runs");
@@ -392,10 +404,16 @@ fn a_floor_can_be_kept_on_file() {
     let mut silent = alike(12);
     silent.iter_mut().for_each(|o| o.metrics.clear());
     let shown = text(&above(sides(1.0), silent).expect("two sides"));
-    assert!(
-        shown.contains("in the runs of --floor: no floor"),
-        "{shown}"
-    );
+    let absent = "no floor for transactions/s, threads 4: the A/A runs do not have it";
+    assert!(words(&shown).contains(absent), "{shown}");
+    let mut zero = alike(12);
+    zero[3].metrics[0].value = 0.0;
+    let shown = text(&above(sides(1.0), zero).expect("two sides"));
+    let none = "no floor for transactions/s, threads 4: an A/A run has a value of 0 or below";
+    assert!(words(&shown).contains(none), "{shown}");
+    let same = above([vec![run(1, 100.0)], vec![run(100, 101.0)]], alike(12));
+    let same = same.expect_err("a run tells nothing of itself").to_string();
+    assert!(same.contains("among the runs that are compared"), "{same}");
 
     let few = above(sides(1.0), alike(7)).expect_err("seven tell nothing");
     assert!(few.to_string().contains("at least 8 runs"), "{few}");

@@ -101,7 +101,7 @@ fn sweeps_of_processes_have_them_too() {
     assert_eq!(html.matches("<figure id=\"plot-curve-").count(), 7);
     assert!(html.contains("<span>1 process</span>"), "{html}");
     let shown = text(&processes);
-    assert!(shown.contains("ratio of the means by processes"), "{shown}");
+    assert!(shown.contains("ratio by processes"), "{shown}");
     assert!(!shown.contains("threads"), "{shown}");
 }
 

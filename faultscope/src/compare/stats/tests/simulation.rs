@@ -259,3 +259,33 @@ fn flags_are_rare_on_one_cluster_and_common_on_two() {
         assert!(two > 0.4 || n > 10);
     }
 }
+
+/// Plain quantiles of resampled means hold the truth in nine of ten with so few runs.
+#[test]
+fn intervals_of_means_over_cells_hold_the_truth() {
+    const TRIALS: usize = 200;
+    const RUNS: usize = 5;
+    const CELLS: usize = 3;
+    let mut runs = Runs(Random::new(11));
+    let mut side = |first: usize| -> Vec<(usize, f64)> {
+        (first..first + RUNS)
+            .map(|run| (run, runs.log_normal(0.05)))
+            .collect()
+    };
+    let mut held = 0;
+    for _ in 0..TRIALS {
+        let cells: Vec<Cell> = (0..CELLS)
+            .map(|cell| Cell {
+                before: side(cell * RUNS),
+                after: side(cell * RUNS),
+                is_lower_better: false,
+            })
+            .collect();
+        let (low, high) = geomean(&cells)
+            .and_then(|mean| mean.interval)
+            .expect("five runs of each cell");
+        held += usize::from(low <= 1.0 && 1.0 <= high);
+    }
+    println!("intervals that hold 1: {held} of {TRIALS}");
+    assert!(held >= TRIALS * 94 / 100, "{held} of {TRIALS}");
+}
