@@ -46,8 +46,7 @@ impl Load {
     fn start() -> Self {
         let cgroups = [Cgroup::new("hold-one"), Cgroup::new("hold-two")];
         for cgroup in &cgroups {
-            std::fs::write(cgroup.path().join("memory.max"), LIMIT.to_string())
-                .expect("a limit can be set");
+            cgroup.reclaim_above(LIMIT);
         }
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let children = (0..4)

@@ -18,6 +18,7 @@ mod compare;
 mod faults;
 mod filters;
 mod findings;
+mod folios;
 mod idle;
 mod latency;
 mod locks;
@@ -28,6 +29,7 @@ mod madvise;
 mod mariadb;
 mod mmap_lock;
 mod programs;
+mod progress;
 mod record;
 mod refaults;
 mod replay;
@@ -47,6 +49,7 @@ const ROLES: &[&[(&str, support::Role)]] = &[
     faults::ROLES,
     filters::ROLES,
     findings::ROLES,
+    folios::ROLES,
     latency::ROLES,
     locks::ROLES,
     losses::ROLES,

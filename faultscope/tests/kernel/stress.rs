@@ -155,9 +155,7 @@ impl Storm {
     fn new() -> Self {
         let cgroups = [Cgroup::new("stress-one"), Cgroup::new("stress-two")];
         for cgroup in &cgroups {
-            // A hard limit alone has killed a process that wrote faster than CPUs in turns reclaim.
-            cgroup.throttle(LIMIT);
-            cgroup.limit(2 * LIMIT);
+            cgroup.reclaim_above(LIMIT);
         }
         let cpus = cpus() as u64;
         let has_swap = u64::from(has_swap());

@@ -98,6 +98,11 @@ impl Kernel {
 /// Finds the newest kernel of a flavour, downloading it into `cache` if it is not there.
 pub(super) fn fetch(cache: &Path, flavour: Flavour) -> Result<Kernel> {
     fs::create_dir_all(cache).with_context(|| format!("making \"{}\"", cache.display()))?;
+    // Held until this returns: another run may want to unpack into the same place.
+    let lock = cache.join("lock");
+    let held = fs::File::create(&lock).with_context(|| format!("making \"{}\"", lock.display()))?;
+    held.lock()
+        .with_context(|| format!("locking \"{}\"", lock.display()))?;
     let failure = match resolve(flavour).and_then(|package| obtain(cache, &package)) {
         Ok(()) => None,
         // The lists may be missing or older than the archive.

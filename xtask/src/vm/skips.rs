@@ -43,12 +43,12 @@ const SKIPS: &[Skip] = &[
         reason: SAME,
     },
     Skip {
-        test: "record::the_line_on_a_terminal_leaves_what_the_command_writes_alone",
+        test: "progress::the_line_on_a_terminal_leaves_what_the_command_writes_alone",
         kernels: &Flavour::ALL,
         reason: SAME,
     },
     Skip {
-        test: "record::no_line_goes_into_a_file",
+        test: "progress::no_line_goes_into_a_file",
         kernels: &Flavour::ALL,
         reason: SAME,
     },
@@ -88,12 +88,12 @@ const SKIPS: &[Skip] = &[
         reason: "no database server fits into the guests' initramfs",
     },
     Skip {
-        test: "latency::large_folios_are_told",
+        test: "folios::large_folios_are_told",
         kernels: &[Flavour::V6_1, Flavour::V6_12Rt],
         reason: "large anonymous folios came with 6.8, and need transparent huge pages",
     },
     Skip {
-        test: "latency::huge_pages_are_told",
+        test: "folios::huge_pages_are_told",
         kernels: &[Flavour::V6_12Rt],
         reason: "transparent huge pages are not built with PREEMPT_RT",
     },
