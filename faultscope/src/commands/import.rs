@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use super::record::identity;
 use crate::error::{Exit, message};
 use crate::name::scrub;
-use crate::sample::run::{End, Output, Run, RunFact, Workload};
+use crate::sample::run::{End, Output, Run, RunFact, SOURCE, Workload};
 use crate::store::Writer;
 use crate::workload::{
     self, Defaults, Format, Found, Measurement, Metric, MetricRule, Refusal, RunSet,
@@ -230,7 +230,7 @@ fn describe(
         labels.entry(key.to_owned()).or_insert(value);
     };
     let source = file.file_name().unwrap_or(file.as_os_str());
-    label("source", scrub(source.as_encoded_bytes()));
+    label(SOURCE, scrub(source.as_encoded_bytes()));
     if let Some(variant) = &set.variant {
         label("variant", variant.clone());
     }

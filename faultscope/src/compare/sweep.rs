@@ -7,6 +7,7 @@ use super::headline::{Role, Row};
 use super::observed::Observed;
 use super::stats::{Cell, Direction, Geomean, geomean};
 use crate::model::scale::{AllSeries, Fit, OVER, Series};
+use crate::sample::run::{Run, SOURCE};
 
 /// The primary metric over its configurations.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,8 +200,7 @@ fn alone(count: u32, row: &Row) -> Option<AtCount> {
 
 /// Curves that both sides have.
 fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
-    let all = sides
-        .map(|side| AllSeries::new(side.iter().map(|o| (&o.run, o.metrics.as_slice()))).series);
+    let all = sides.map(of_side);
     let same = |a: &Series, b: &Series| a.name == b.name && a.over == b.over && a.keys == b.keys;
     all[0]
         .iter()
@@ -242,6 +242,18 @@ fn curves(sides: [&[Observed]; 2]) -> Vec<Curves> {
             }
         })
         .collect()
+}
+
+/// The curves of a side. Its runs are alike, whatever files their texts came from.
+fn of_side(side: &[Observed]) -> Vec<Series> {
+    let without_source = |o: &Observed| {
+        let mut run = o.run.clone();
+        run.labels.remove(SOURCE);
+        run
+    };
+    let runs: Vec<Run> = side.iter().map(without_source).collect();
+    let metrics = side.iter().map(|o| o.metrics.as_slice());
+    AllSeries::new(runs.iter().zip(metrics)).series
 }
 
 /// Where the ratio goes from 1 or below to above it (true), or back, and is still there at the next count.

@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::host::usage::Usage;
 
+/// Label of a run that was made of a text: the name of its file.
+pub const SOURCE: &str = "source";
+
 /// One recorded run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {

@@ -291,13 +291,26 @@ fn law(n: u32, s: f64, k: f64) -> f64 {
     1e6 * n / (1.0 + s * (n - 1.0) + k * n * (n - 1.0))
 }
 
+/// Each run as of a text of its own, which sets the runs of a side not apart.
+fn of_files(mut side: Vec<Observed>) -> Vec<Observed> {
+    for (i, run) in side.iter_mut().enumerate() {
+        let source = (
+            crate::sample::run::SOURCE.to_owned(),
+            format!("run-{i}.txt"),
+        );
+        run.run.labels.extend([source]);
+    }
+    side
+}
+
 #[test]
 fn recorded_sweeps_are_told_by_threads() {
     let threads = [1, 2, 4, 8, 16, 32];
     let both = [
         sweep_of(1, &threads, 5, |n| law(n, 0.30, 0.010)),
         sweep_of(1001, &threads, 5, |n| law(n, 0.05, 0.010)),
-    ];
+    ]
+    .map(of_files);
     let found = report(
         both.clone(),
         Options {
