@@ -293,7 +293,7 @@ pub struct TakerId {
     pub mm: u64,
     /// Taking process.
     pub tgid: u32,
-    /// System call; -1 a fault, -2 a kernel thread.
+    /// System call; -1 a fault, -2 a kernel thread, -3 a dying thread.
     pub syscall: i32,
     /// For write.
     pub is_write: bool,

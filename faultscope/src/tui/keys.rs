@@ -103,10 +103,10 @@ bindings! {
     MAIN [ch('2')] Action::Show(View::Cpus), "", "CPUs";
     MAIN [ch('3')] Action::Show(View::Processes), "", "Processes and threads";
     MAIN [ch('4')] Action::Show(View::Cgroups), "", "Memory cgroups";
-    MAIN [ch('5')] Action::Show(View::Faults), "", "Faults by kind; address spaces";
+    MAIN [ch('5')] Action::Show(View::Faults), "", "Faults, address spaces, latency, time budget";
     MAIN [ch('6')] Action::Show(View::Lru), "", "LRU and RSS counters";
-    MAIN [ch('7')] Action::Show(View::Locks), "", "Locks, takers, call sites, waiters, lru_lock holds";
-    MAIN [ch('8')] Action::Show(View::Madvise), "", "madvise by process and advice";
+    MAIN [ch('7')] Action::Show(View::Locks), "", "Locks, takers, call sites, holds, who blocks whom";
+    MAIN [ch('8')] Action::Show(View::Madvise), "", "madvise by process and advice; refaults";
     MAIN [ch('9')] Action::Show(View::Own), "", "Self: programs, losses, maps";
     MAIN [key(KeyCode::Tab)] Action::NextView, "view", "next view";
     MAIN [key(KeyCode::BackTab)] Action::PreviousView, "", "previous view";

@@ -17,7 +17,7 @@ pub(crate) enum Flavour {
     /// Debian 12's own cloud kernel
     #[value(name = "6.1")]
     V6_1,
-    /// The cloud kernel of Debian 12's backports
+    /// The newer cloud kernel of Debian 12's security archive
     #[value(name = "6.12")]
     V6_12,
     /// The same version with PREEMPT_RT

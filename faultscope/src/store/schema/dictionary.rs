@@ -79,7 +79,7 @@ pub(super) const TABLES: &[Table] = &[
             columns! {
                 Int "mm" "identity of the address space in the kernel";
                 Int "tgid" "taking process";
-                Int "syscall" "system call (x86-64 number), -1 a fault, -2 a kernel thread";
+                Int "syscall" "system call (x86-64 number), -1 a fault, -2 a kernel thread, -3 a dying thread";
                 Int "is_write" "1 for write";
                 Int "owner" "process that owns the address space, 0 unknown";
             },
