@@ -151,13 +151,14 @@ fn an_lru_lock_belongs_to_the_cgroup_of_its_pages_multi() {
 fn an_lru_lock_and_its_waiter_may_be_of_two_cgroups_multi() {
     let [waiters, pages] = [Cgroup::new("waiters"), Cgroup::new("pages")];
     let parent = u64::from(std::process::id());
-    let owners: Vec<Child> = (0..2)
+    // One for each CPU, as above: of two on two CPUs few waits were seen.
+    let owners: Vec<Child> = (0..4)
         .map(|i| start("lock_fill", &[parent, i], &pages))
         .collect();
-    let mut children: Vec<Child> = (0..2)
+    let mut children: Vec<Child> = (0..4)
         .map(|i| start("lock_foreign_pages", &[parent, i], &waiters))
         .collect();
-    for i in 0..2 {
+    for i in 0..4 {
         // Open by now.
         std::fs::remove_file(shared_file(&[parent, i])).expect("the file");
     }

@@ -133,17 +133,26 @@ pub(crate) fn run(
     })
 }
 
-/// Runs the whole matrix with `object`; `host` is what this machine's kernel gave.
-///
-/// What all of them gave is held against docs/kernels.md, or written there for `write_docs`.
-pub(crate) fn test(
-    root: &Path,
-    object: &Path,
-    host: Option<Report>,
-    write_docs: bool,
-) -> Result<Sums> {
+/// Tests of the guests that every landing must pass: every program in front of every kernel's verifier.
+const EVERY_LANDING: &str = "programs::";
+
+/// What a run of the whole matrix needs to know.
+pub(crate) struct Whole {
+    /// What this machine's kernel gave.
+    pub(crate) host: Option<Report>,
+    /// Writes docs/kernels.md from that and the guests, in place of holding it against them.
+    pub(crate) write_docs: bool,
+}
+
+/// Runs with `object` the whole matrix, or what every landing must pass.
+pub(crate) fn test(root: &Path, object: &Path, whole: Option<Whole>) -> Result<Sums> {
     let kernels = fetch(root, &Flavour::ALL)?;
-    let binaries = build::binaries(root, Some(object), Profile::Guest)?;
+    let profile = if whole.is_some() {
+        Profile::Guest
+    } else {
+        Profile::Dev
+    };
+    let binaries = build::binaries(root, Some(object), profile)?;
     let mut environment = environment(STRESS);
     environment.push(("FAULTSCOPE_BPF_OBJECT".to_owned(), image::OBJECT.to_owned()));
     let directory = directory(root);
@@ -152,14 +161,17 @@ pub(crate) fn test(
         kernels: &kernels,
         binaries: &binaries,
         environment: &environment,
-        name: None,
+        name: whole.is_none().then_some(EVERY_LANDING),
         threads: None,
         stress: Duration::from_secs(STRESS),
     };
     let verdicts = matrix.run()?;
+    let Some(whole) = whole else {
+        return Ok(conclude(&verdicts, &[]));
+    };
     let mut columns = columns(&verdicts);
-    columns.extend(host.and_then(Column::of_host));
-    if !write_docs {
+    columns.extend(whole.host.and_then(Column::of_host));
+    if !whole.write_docs {
         return Ok(conclude(&verdicts, &docs::complaints(root, &columns)));
     }
     let sums = conclude(&verdicts, &[]);
