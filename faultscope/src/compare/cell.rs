@@ -18,9 +18,14 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     while !a.is_empty() && !b.is_empty() {
         let (first, second) = (piece(a), piece(b));
-        let order = match (first.parse::<u64>(), second.parse::<u64>()) {
-            (Ok(x), Ok(y)) => x.cmp(&y).then(first.len().cmp(&second.len())),
-            _ => first.cmp(second),
+        let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let order = if is_number(first) && is_number(second) {
+            // However many digits there are.
+            let [x, y] = [first, second].map(|text| text.trim_start_matches('0'));
+            let by_value = x.len().cmp(&y.len()).then_with(|| x.cmp(y));
+            by_value.then(first.len().cmp(&second.len()))
+        } else {
+            first.cmp(second)
         };
         if order != Ordering::Equal {
             return order;
@@ -75,6 +80,7 @@ mod tests {
             "",
             "gib 4",
             "a",
+            "gib 10000000000000000000000",
         ];
         cells.sort_by(|a, b| order(a, b));
         assert_eq!(
@@ -85,7 +91,8 @@ mod tests {
                 "gib 4",
                 "gib 4, threads 8",
                 "gib 4, threads 16",
-                "gib 16, threads 1"
+                "gib 16, threads 1",
+                "gib 10000000000000000000000"
             ]
         );
     }

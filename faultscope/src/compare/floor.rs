@@ -82,13 +82,26 @@ impl<'a> Learnt<'a> {
         })
     }
 
+    /// As far up as down: of single runs as ratios, so that down is less in percent.
     fn percent(&self) -> String {
-        format!("+-{:.1} %", 100.0 * self.ratio)
+        let up = 100.0 * self.ratio;
+        let down = 100.0 * (1.0 - 1.0 / (1.0 + self.ratio));
+        if is_single(self.row) && format!("{up:.1}") != format!("{down:.1}") {
+            format!("-{down:.1}/+{up:.1} %")
+        } else {
+            format!("+-{up:.1} %")
+        }
     }
 
-    fn is_beyond(&self) -> bool {
-        let change = self.row.comparison.shift.percent();
-        is_single(self.row) && change.is_some_and(|percent| percent.abs() > 100.0 * self.ratio)
+    /// Whether single runs lie further apart; `None` for sides, and where the change is no ratio.
+    fn is_beyond(&self) -> Option<bool> {
+        let percent = self
+            .row
+            .comparison
+            .shift
+            .percent()
+            .filter(|_| is_single(self.row))?;
+        Some((percent / 100.0).ln_1p().abs() > self.ratio.ln_1p())
     }
 }
 
@@ -104,7 +117,7 @@ pub(super) fn sentence(rows: &[&Row], is_halved: bool) -> Option<String> {
     let by_size = |a: &&Learnt<'_>, b: &&Learnt<'_>| a.ratio.total_cmp(&b.ratio);
     let least = learnt.iter().min_by(by_size)?;
     let most = learnt.iter().max_by(by_size)?;
-    let is_one = rows.len() == 1;
+    let is_one = learnt.len() == 1;
     let range = if is_one {
         format!("floor from {} A/A runs is {}", most.runs, most.percent())
     } else {
@@ -118,19 +131,30 @@ pub(super) fn sentence(rows: &[&Row], is_halved: bool) -> Option<String> {
         )
     };
     let margin = most.row.margin.relative();
-    let beyond: Vec<&str> = learnt
-        .iter()
-        .filter(|l| l.is_beyond())
-        .map(|l| l.row.cell.as_str())
-        .collect();
+    let of = |is_it: Option<bool>| -> Vec<&str> {
+        let those = learnt.iter().filter(|l| l.is_beyond() == is_it);
+        those.map(|l| l.row.cell.as_str()).collect()
+    };
+    let (beyond, within, others) = (of(Some(true)), of(Some(false)), of(None));
     let what = if is_halved {
         "a change within it may be chance".to_owned()
-    } else if learnt.iter().any(|l| is_single(l.row)) {
-        match beyond.as_slice() {
-            [] => "within the floor, which chance alone may do".to_owned(),
-            _ if is_one => "beyond the floor, not proof".to_owned(),
-            cells => format!("beyond the floor, not proof: {}", cells.join("; ")),
+    } else if is_one && is_single(most.row) {
+        match most.is_beyond() {
+            Some(true) => "beyond the floor, not proof".to_owned(),
+            Some(false) => "within the floor, which chance alone may do".to_owned(),
+            None => "a change to or from 0 is no ratio to hold against it".to_owned(),
         }
+    } else if learnt.iter().any(|l| is_single(l.row)) {
+        let told = [
+            ("beyond, which is no proof", beyond),
+            ("within, which chance alone may do", within),
+            ("not held against it", others),
+        ];
+        let told = told.iter().filter(|(_, cells)| !cells.is_empty());
+        let told: Vec<String> = told
+            .map(|(what, cells)| format!("{what}: {}", cells.join(", ")))
+            .collect();
+        told.join("; ")
     } else if !is_one {
         "each is the margin of its configuration, if no other is larger".to_owned()
     } else if margin > most.ratio {

@@ -430,6 +430,15 @@ fn direction(metric: &Metric) -> Direction {
     }
 }
 
+/// The smallest step between two values of a figure; counts are exact.
+fn resolution(metric: &Metric) -> f64 {
+    if metric.unit == "count" {
+        0.0
+    } else {
+        metric.resolution
+    }
+}
+
 fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for (i, side) in sides.into_iter().enumerate() {
@@ -449,7 +458,7 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
                         shown: Shown::In(metric.unit.clone()),
                         direction: direction(metric),
                         role: Role::Context,
-                        resolution: metric.resolution,
+                        resolution: resolution(metric),
                         values: sides.map(|side| vec![None; side.len()]),
                         is_summary: metric.is_summary(),
                         deviations: [None; 2],
@@ -459,7 +468,7 @@ fn workload(sides: [&[Observed]; 2]) -> Vec<Draft> {
                 let draft = &mut drafts[place];
                 draft.values[i][at] = Some(metric.value);
                 // "10" among "9.81" has lost no digits but its zeros.
-                draft.resolution = draft.resolution.min(metric.resolution);
+                draft.resolution = draft.resolution.min(resolution(metric));
                 // Of several tables none has the deviation of all.
                 draft.deviations[i] = metric.deviation_pct().filter(|_| side.len() == 1);
             }

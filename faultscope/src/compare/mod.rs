@@ -539,6 +539,13 @@ fn pairs(sides: [&[Observed]; 2]) -> Result<Vec<(usize, usize)>, Failure> {
         .iter()
         .filter_map(|(round, i)| Some((*i, *after.get(round)?)))
         .collect();
+    let series = |side: &[Observed]| -> BTreeSet<String> {
+        let rounds = side.iter().filter_map(|run| run.run.round.as_ref());
+        rounds.map(|round| round.series.clone()).collect()
+    };
+    if paired.is_empty() && !series(sides[0]).is_disjoint(&series(sides[1])) {
+        return Err(refuse("the sides have no round in common".to_owned()));
+    }
     if paired.is_empty() {
         return Err(Failure::Usage(
             "--paired pairs runs by round, and the rounds of the sides were not made in one go: they share nothing that \

@@ -35,7 +35,8 @@ pub struct Sweep {
 pub struct AtCount {
     /// That number.
     pub count: u32,
-    /// The Hodges-Lehmann ratio of its cell, or of several the geometric mean of the ratios of their means.
+    /// The Hodges-Lehmann ratio of its cell; of several, or of runs too few for an interval of that, the geometric mean
+    /// of the ratios of their means.
     pub ratio: f64,
     /// 95 % interval, of exact ranks for a single cell, else by resampling runs; `None` with fewer than four.
     pub interval: Option<(f64, f64)>,
@@ -150,9 +151,12 @@ pub fn sweep(rows: &[Row], sides: [&[Observed]; 2]) -> Option<Sweep> {
                 .zip(&all)
                 .filter(|(row, _)| number(row) == Some(n))
                 .collect();
-            if let [(row, _)] = of_n.as_slice() {
+            if let [(row, _)] = of_n.as_slice()
+                && (row.comparison.shift.interval.is_some() || row.is_summary)
+            {
                 return alone(n, row);
             }
+            // Too few pairs have no exact interval: the sides, resampled, have an approximate one.
             let cells: Vec<Cell> = of_n.into_iter().map(|(_, cell)| cell.clone()).collect();
             let found = geomean(&cells)?;
             Some(AtCount {

@@ -403,9 +403,16 @@ impl Document {
         if report.findings.is_empty() {
             return;
         }
-        let mut primary = report.rows.iter().filter(|r| r.role == Role::Primary);
+        let primary: Vec<&Row> = report
+            .rows
+            .iter()
+            .filter(|r| r.role == Role::Primary)
+            .collect();
         let is_single = report.sides.iter().any(|side| side.len() == 1)
-            || primary.all(|row| row.comparison.design.smaller() == 1);
+            || (!primary.is_empty()
+                && primary
+                    .iter()
+                    .all(|row| row.comparison.design.smaller() == 1));
         self.title(if is_single {
             "findings, on single runs: no verdicts"
         } else {
@@ -461,11 +468,13 @@ impl Document {
             lines.extend(row.flags.iter().map(|flag| format!("{name}: {flag}")));
         }
         if !lines.is_empty() {
-            let mut runs = report.sides.iter().flatten();
-            let order = if runs.all(|o| o.run.start_real_ns > 0) {
+            let runs = || report.sides.iter().flatten();
+            let order = if runs().all(|o| o.run.start_real_ns > 0) {
                 "starts"
-            } else {
+            } else if runs().all(|o| o.run.start_real_ns == 0) {
                 "names"
+            } else {
+                "starts, else names"
             };
             self.title(&format!(
                 "runs, before | after, in the order of their {order}"

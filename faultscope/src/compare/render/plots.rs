@@ -189,7 +189,7 @@ fn ratios(sweep: &Sweep) -> Option<String> {
     }
     let has_intervals = by_count.iter().any(|at| at.interval.is_some());
     let note = if has_intervals {
-        "above 1 is better; a bar is the 95 % interval from resampling runs"
+        "above 1 is better; a bar is the 95 % interval, of exact ranks or from resampled runs"
     } else {
         "above 1 is better; too few runs for intervals"
     };

@@ -58,21 +58,20 @@ pub fn aa_floor(values: &[f64]) -> Option<f64> {
     Some(low.abs().max(high.abs()) / 100.0)
 }
 
-/// How far apart single runs may lie by chance: of 95 % of all pairs of `values`, taken both ways, one is no further from
-/// the other, as a ratio (0.03 for 3 %). `None` for fewer than [`MIN_ALIKE`], or with one that is not positive.
+/// How far apart single runs may lie by chance: of 95 % of all pairs of `values` the larger is no further above the
+/// smaller, as a ratio (0.03 for 3 %). `None` for fewer than [`MIN_ALIKE`], or with one that is not positive.
 #[must_use]
 pub fn single_floor(values: &[f64]) -> Option<f64> {
     if values.len() < MIN_ALIKE || values.iter().any(|v| *v <= 0.0) {
         return None;
     }
-    let pairs = |(i, a): (usize, &f64)| {
-        let a = *a;
-        let others = values.iter().enumerate().filter(move |(j, _)| *j != i);
-        others.map(move |(_, b)| (b / a - 1.0).abs())
-    };
-    let mut apart: Vec<f64> = values.iter().enumerate().flat_map(pairs).collect();
+    let mut apart: Vec<f64> = values
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| values[..i].iter().map(move |b| (a / b).ln().abs()))
+        .collect();
     apart.sort_by(f64::total_cmp);
     // The value that 95 % do not exceed: the smallest rank of at least that share.
     let rank = (apart.len() * 19).div_ceil(20);
-    apart.get(rank - 1).copied()
+    apart.get(rank - 1).map(|ln| ln.exp_m1())
 }

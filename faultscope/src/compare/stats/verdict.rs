@@ -74,7 +74,7 @@ impl Margin {
         Self {
             relative: min_effect.max(step),
             absolute: (min_effect * typical).max(resolution),
-            is_coarse: step > min_effect,
+            is_coarse: resolution > min_effect * typical,
         }
     }
 

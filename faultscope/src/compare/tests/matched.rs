@@ -268,17 +268,25 @@ fn a_paired_sweep_pairs_each_configuration() {
             })
             .collect()
     };
-    let options = Options {
+    let options = || Options {
         is_paired: true,
         ..vary_command()
     };
-    let found = report([side("dontneed", 1.0), side("free", 1.2)], options);
+    let found = report([side("dontneed", 1.0), side("free", 1.2)], options());
     let primary: Vec<&Row> = found
         .rows
         .iter()
         .filter(|r| r.role == Role::Primary)
         .collect();
     assert_eq!(primary.len(), 2);
+    // Five pairs have no exact interval, and without one nobody is ahead.
+    let few = |case, factor| side(case, factor).into_iter().take(10).collect();
+    let few = report([few("dontneed", 1.0), few("free", 1.2)], options());
+    let by_count = &few.sweep.as_ref().expect("two numbers of threads").by_count;
+    assert!(
+        by_count.iter().all(|at| at.interval.is_some()),
+        "{by_count:?}"
+    );
     for row in primary {
         assert_eq!(row.comparison.design, Design::Pairs(8), "{}", row.cell);
         assert_eq!(row.verdict, Some(Verdict::Improved), "{}", row.cell);

@@ -374,12 +374,13 @@ fn a_floor_can_be_kept_on_file() {
             .collect()
     };
     let above = |sides, alike| Report::above(sides, alike, Options::default());
-    // Of 95 % of all pairs of 100 to 111 one is no further from the other than 109 from 100.
+    // 95 % of all pairs of 100 to 111 are no further apart than 109 and 100.
     for (after, verdict) in [
         (108.0, "within the floor, which chance alone may do"),
         (110.0, "beyond the floor, not proof"),
-        (91.1, "within the floor, which chance alone may do"),
-        (90.9, "beyond the floor, not proof"),
+        (92.6, "within the floor, which chance alone may do"),
+        (91.0, "beyond the floor, not proof"),
+        (0.0, "a change to or from 0 is no ratio to hold against it"),
     ] {
         let single = [vec![run(1, 100.0)], vec![run(2, after)]];
         let found = above(single, alike(12)).expect("single runs");
@@ -387,10 +388,18 @@ fn a_floor_can_be_kept_on_file() {
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        let expected = format!("floor from 12 A/A runs is +-9.0 %: {verdict}");
+        let expected = format!("floor from 12 A/A runs is -8.3/+9.0 %: {verdict}");
         assert!(told.contains(&expected), "{after}: {told}");
         assert_eq!(found.rows[0].verdict, Some(Verdict::Inconclusive));
     }
+    // Runs that rise by 110 % at most fall by 52 %: a fall of 99 % is none of theirs.
+    let two: Vec<Observed> = (0..8)
+        .map(|i| run(100 + i, if i % 2 == 0 { 100.0 } else { 210.0 }))
+        .collect();
+    let single = [vec![run(1, 100.0)], vec![run(2, 1.0)]];
+    let told = words(&text(&above(single, two).expect("single runs")));
+    let expected = "floor from 8 A/A runs is -52.4/+110.0 %: beyond the floor, not proof";
+    assert!(told.contains(expected), "{told}");
     let found = above(sides(1.04), alike(12)).expect("five runs a side");
     let floor = found.rows[0].floor.expect("it was learnt").halves;
     assert!(floor > 0.04 && floor < 0.12, "{floor}");
