@@ -131,8 +131,7 @@ fn demand_agreement(directory: &Directory, name: &str) -> Point {
 fn demand_faults(point: &Point, wanted: u64) {
     demand_exactly("pages", point.count("pages"), PAGES);
     let faults = point.count("faults");
-    // A fault of its own, as on its stack, may come to each of two members between the readings.
-    demand_near("faults by getrusage", faults, wanted, within(wanted).max(2));
+    demand_near("faults by getrusage", faults, wanted, within(wanted));
     demand_near(
         "faults by the probes",
         point.trapped_in_part(),
